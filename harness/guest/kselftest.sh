@@ -1,0 +1,42 @@
+#!/bin/bash
+# Inside the guest: run ovpn selftests one after another. For each test NAME,
+# /mnt/out gets NAME.log, NAME.dmesg (reports of the kernel) and, when it has
+# ended, NAME.rc ("status seconds").
+# usage: kselftest.sh LIMIT_SECONDS TEST...
+
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=report.sh
+. "$(dirname "${BASH_SOURCE[0]}")/report.sh"
+
+limit=$1
+shift
+
+# what a test that was ended by force left behind
+tidy() {
+	local ns
+
+	for ns in $(ip netns list | awk '{ print $1 }'); do
+		ip netns pids "$ns" | xargs -r kill -9 2> /dev/null || true
+		ip netns del "$ns"
+	done
+}
+
+cd "$SELFTESTS/net/ovpn"
+# for those in which a test times itself
+export KSFT_MACHINE_SLOW=yes
+dmesg -C
+
+for t in "$@"; do
+	say "start $t"
+	begin=$SECONDS rc=0
+	# pings of these tests flood: their dots are no result
+	timeout -k 5 "$limit" "./$t" > "/mnt/out/$t.log" 2>&1 < /dev/null || rc=$?
+	[ $rc -ne 124 ] && [ $rc -ne 137 ] || echo "# time limit of $limit s" >> "/mnt/out/$t.log"
+	tidy
+	dmesg > /tmp/dmesg
+	dmesg -C
+	grep -aE -A 25 "$REPORT" /tmp/dmesg > "/mnt/out/$t.dmesg" || rm -f "/mnt/out/$t.dmesg"
+	echo "$rc $((SECONDS - begin))" > "/mnt/out/$t.rc"
+	say "end $t: status $rc, $((SECONDS - begin)) s, $(grep -c '^ok' "/mnt/out/$t.log" || true) ok, $(grep -c '^not ok' "/mnt/out/$t.log" || true) not ok"
+done
