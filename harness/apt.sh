@@ -8,14 +8,17 @@ APT_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # print the address of the Debian mirror that apt of this machine uses
 debian_mirror() {
-	local uris
+	local uri format
 
 	need_cmd apt-get apt
-	# shellcheck disable=SC2016  # $(REPO_URI) is apt's, not the shell's
-	uris=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null) || true
-	uris=$(grep -m 1 '/debian/\?$' <<< "$uris") ||
+	# shellcheck disable=SC2016  # apt's, not the shell's
+	format='$(REPO_URI)'
+	# by its label once there are package lists, before that by its name
+	uri=$(apt-get indextargets --format "$format" 'Created-By: Packages' 'Label: Debian' 2> /dev/null | head -n 1) || true
+	[ -n "$uri" ] ||
+		uri=$(apt-get indextargets --format "$format" 'Created-By: Packages' 2> /dev/null | grep -m 1 '/debian/\?$') ||
 		die "apt names no Debian mirror; next: add one (deb MIRROR/debian SUITE main) to /etc/apt and run apt-get update, or use KERNEL=/path/to/tree for the kernel"
-	printf '%s\n' "$uris"
+	printf '%s\n' "$uri"
 }
 
 # apt-get, apt-cache with the private state
@@ -29,7 +32,7 @@ private_apt() {
 		-o APT::Sandbox::User=root "$@"
 }
 
-# fetch the package lists, at most once in 12 hours (private_apt_init --force: now)
+# fetch the package lists, at most once in 12 hours
 private_apt_init() {
 	local mirror suite tmp log=$LOGS/apt.log
 
@@ -41,7 +44,7 @@ private_apt_init() {
 	for suite in $APT_SUITES; do
 		printf 'deb [signed-by=%s] %s %s main\n' "$APT_KEYRING" "$mirror" "$suite"
 	done > "$tmp"
-	if cmp -s "$tmp" "$APT_DIR/sources.list" && [ "${1:-}" != --force ] &&
+	if cmp -s "$tmp" "$APT_DIR/sources.list" &&
 	   [ -n "$(find "$APT_DIR/stamp" -mmin -720 2> /dev/null)" ]; then
 		rm -f "$tmp"
 		return

@@ -2,6 +2,8 @@
 # Shared by the scripts of harness/: where things are kept, how steps report.
 # Sourced, never run.
 
+# shellcheck disable=SC2034  # what is set here is used by the scripts
+
 set -euo pipefail
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
