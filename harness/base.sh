@@ -91,7 +91,7 @@ from_user() {
 
 	kernel=$(realpath "$KERNEL")
 	init_repo "$new"
-	if [ "$(git -c safe.directory='*' -C "$kernel" rev-parse --show-toplevel 2> /dev/null)" = "$kernel" ]; then
+	if [ -e "$kernel/.git" ]; then
 		[ -z "$(git -c safe.directory='*' -C "$kernel" status --porcelain --untracked-files=no)" ] ||
 			warn "$KERNEL has changes that are not committed; they are left out"
 		say "commit $(git -c safe.directory='*' -C "$kernel" log -1 --format='%h %s') of $KERNEL (1 to 2 min)"

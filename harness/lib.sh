@@ -6,6 +6,9 @@
 
 set -euo pipefail
 
+# "make run KERNEL=... FORCE=1": not for the makes that are started from here
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # all that is large or slow to make lives here, outside the checkout
 CACHE=${OVPN_GSO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ovpn-gso}
@@ -57,7 +60,14 @@ base_key() {
 	local rev ver
 
 	if [ -n "$KERNEL" ]; then
-		rev=$(git -C "$KERNEL" rev-parse --short=12 HEAD 2>/dev/null) || rev=plain
+		[ -r "$KERNEL/drivers/net/ovpn/Makefile" ] ||
+			die "KERNEL=$KERNEL is no kernel tree with drivers/net/ovpn; next: name one of Linux 6.16 or newer, or leave KERNEL= out"
+		if [ -e "$KERNEL/.git" ]; then
+			rev=$(git -c safe.directory='*' -C "$KERNEL" rev-parse --short=12 HEAD) ||
+				die "KERNEL=$KERNEL has a .git but no commit; next: check it out, or copy the files without .git"
+		else
+			rev=$(cat "$KERNEL/Makefile" "$KERNEL"/drivers/net/ovpn/*.[ch] "$KERNEL"/net/ipv4/udp*.c "$KERNEL"/net/core/skbuff.c | sha256sum | cut -c 1-12)
+		fi
 		printf 'user-%s-%s\n' "$(basename "$(realpath "$KERNEL")" | tr -c 'A-Za-z0-9.\n' _)" "$rev"
 		return
 	fi

@@ -1,0 +1,196 @@
+#!/bin/bash
+# usage: build-each.sh [-h]
+# Build what the series touches at every patch, with W=1: as =y, as =m, without IPv6,
+# and for 32 bits. A warning that the base does not have fails. What was built once is
+# not built again. Results: $LOGS/results/build-each.tap.
+
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/patches.sh"
+. "$(dirname "$0")/guest/tap.sh"
+
+VARIANTS='y m noipv6 i386'
+
+# what is different from configs/run.config
+variant_config() {
+	case $1 in
+	y)	;;
+	m)	printf '%s\n' CONFIG_MODULES=y CONFIG_OVPN=m ;;
+	noipv6)	printf '%s\n' '# CONFIG_IPV6 is not set' ;;
+	i386)	printf '%s\n' CONFIG_X86_32=y CONFIG_HIGHMEM4G=y '# CONFIG_64BIT is not set' ;;
+	esac
+}
+
+# lines that must be in the configuration that comes out, else the variant is none
+variant_expects() {
+	case $1 in
+	y)	printf '%s\n' CONFIG_OVPN=y CONFIG_IPV6=y CONFIG_64BIT=y ;;
+	m)	printf '%s\n' CONFIG_OVPN=m CONFIG_IPV6=y CONFIG_64BIT=y ;;
+	noipv6)	printf '%s\n' CONFIG_OVPN=y '# CONFIG_IPV6 is not set' ;;
+	i386)	printf '%s\n' CONFIG_OVPN=y CONFIG_IPV6=y CONFIG_X86_32=y ;;
+	esac
+}
+
+# vmake VARIANT ARGS...
+vmake() {
+	local obj=$CACHE/obj/$BASE_KEY/each-$1 arch=x86_64
+
+	[ "$1" != i386 ] || arch=i386
+	shift
+	make -C "$BUILD" -j "$JOBS" O="$obj" ARCH="$arch" CC='ccache gcc' HOSTCC='ccache gcc' \
+		KBUILD_BUILD_TIMESTAMP=@0 "$@" < /dev/null
+}
+
+# object_targets COMMIT: what there is at that commit of all that the series touches
+object_targets() {
+	local file
+
+	printf 'drivers/net/ovpn/\n'
+	for file in $SOURCES; do
+		! sgit cat-file -e "$1:$file" 2> /dev/null || printf '%s\n' "${file%.c}.o"
+	done
+}
+
+# changes when anything does that may change what the compiler says
+state_key() {
+	{
+		sgit ls-tree "$1" | grep -vP '\t(tools|Documentation|MAINTAINERS|samples|rust)$'
+		variant_config "$2"
+		cat "$TOP/configs/run.config"
+		gcc --version
+	} | sha256sum | cut -c 1-20
+}
+
+configure() {
+	local variant=$1 commit=$2 obj=$CACHE/obj/$BASE_KEY/each-$1 key line
+
+	key=$({ sgit ls-tree -r "$commit" -- drivers/net/Kconfig drivers/net/ovpn net/Kconfig net/core lib/Kconfig lib/Kconfig.debug |
+		grep Kconfig; cat "$TOP/configs/run.config"; variant_config "$variant"; } | sha256sum)
+	[ "$(cat "$obj/.ovpn-gso-config" 2> /dev/null)" != "$key" ] || return 0
+	mkdir -p "$obj"
+	if [ "$variant" = i386 ]; then
+		grep -v '^CONFIG_64BIT' "$TOP/configs/run.config"
+	else
+		cat "$TOP/configs/run.config"
+	fi > "$obj/fragment"
+	variant_config "$variant" >> "$obj/fragment"
+	vmake "$variant" -s KCONFIG_ALLCONFIG="$obj/fragment" allnoconfig || return 1
+	while read -r line; do
+		grep -qxF "$line" "$obj/.config" || { echo "$line did not survive in variant $variant"; return 1; }
+	done < <(variant_expects "$variant")
+	vmake "$variant" -s prepare || return 1
+	printf '%s\n' "$key" > "$obj/.ovpn-gso-config"
+}
+
+# symbols that the module needs from elsewhere
+undefined() {
+	local obj=$CACHE/obj/$BASE_KEY/each-m/drivers/net/ovpn
+
+	find "$obj" -name '*.o' ! -name '.*' -exec nm {} + 2> /dev/null |
+		awk '$1 == "U" { u[$2] } $2 ~ /^[TDRBVW]$/ { d[$3] } END { for (s in u) if (!(s in d)) print s }' | sort
+}
+
+# a module can use only what is exported
+all_exported() {
+	local commit=$1 kept=$2 symbol bad=0
+
+	undefined > "$kept.undefined"
+	[ "$commit" != "$BASE_COMMIT" ] || { cp "$kept.undefined" "$KEPT/undefined-base-$BASE_KEY"; return 0; }
+	while read -r symbol; do
+		sgit grep -qE "EXPORT_[A-Z0-9_]+\([[:space:]]*${symbol}[[:space:]]*[,)]" "$commit" -- net lib mm kernel crypto include drivers/net fs arch/x86 security ||
+			{ echo "drivers/net/ovpn as a module uses $symbol, which is not exported"; bad=1; }
+	done < <(comm -13 "$KEPT/undefined-base-$BASE_KEY" "$kept.undefined")
+	return "$bad"
+}
+
+# build_one COMMIT VARIANT KEPT: leaves KEPT (warnings) or KEPT.failed (the output)
+build_one() {
+	local commit=$1 variant=$2 kept=$3 obj=$CACHE/obj/$BASE_KEY/each-$2 log=$LOGS/build-each-$2.log
+	local targets
+
+	git -C "$BUILD" cat-file -e "$commit^{commit}" 2> /dev/null || git -C "$BUILD" fetch -q --no-tags "$SRC" "$commit"
+	rm -f "$(git -C "$BUILD" rev-parse --absolute-git-dir)/index.lock"
+	git -C "$BUILD" checkout -q -f --detach "$commit"
+	if ! configure "$variant" "$commit" > "$log" 2>&1; then
+		tail -n 20 "$log" > "$kept.failed"
+		return
+	fi
+	mapfile -t targets < <(object_targets "$commit")
+	# all of them again, so that each says what it has to say; ccache knows most
+	rm -rf "$obj/drivers/net/ovpn"
+	(cd "$obj" && rm -f "${targets[@]:1}")
+	if ! vmake "$variant" W=1 "${targets[@]}" > "$log" 2>&1; then
+		{ grep -E -A 4 -m 5 '(error:|\*\*\*|Error [0-9])' "$log" || tail -n 20 "$log"; } > "$kept.failed"
+		return
+	fi
+	if [ "$variant" = m ] && ! all_exported "$commit" "$kept" > "$kept.new"; then
+		mv "$kept.new" "$kept.failed"
+		return
+	fi
+	grep -aE ': (warning|error): ' "$log" | sed -E "s,\x1b\[[0-9;]*[mK],,g; s,^([./]*/)?(build/$BASE_KEY/)?,,; s,:[0-9]+:[0-9]+:,:," | sort -u > "$kept.new" || true
+	mv "$kept.new" "$kept"
+}
+
+# verdict of one patch in one variant
+case_of() {
+	local commit=$1 variant=$2 name=$3 kept base new
+
+	kept=$KEPT/each-$variant-$(state_key "$commit" "$variant")
+	base=$KEPT/each-$variant-$(state_key "$BASE_COMMIT" "$variant")
+	if [ ! -e "$kept" ] && [ ! -e "$kept.failed" ]; then
+		with_lock build build_one "$commit" "$variant" "$kept"
+		BUILT=$((BUILT + 1))
+	fi
+	if [ -e "$kept.failed" ]; then
+		tap_case not "$variant: $name" "$(cat "$kept.failed")"
+		say "not ok: $variant: $name"
+		cat "$kept.failed" >&2
+		return
+	fi
+	new=$(comm -13 "$base" "$kept")
+	if [ -n "$new" ]; then
+		tap_case not "$variant: $name" "$new"
+		say "not ok: $variant: $name"
+		printf '%s\n' "$new" >&2
+	else
+		tap_case ok "$variant: $name"
+	fi
+}
+
+case ${1:-} in
+-h|--help)
+	sed -n '2,/^$/s/^# \?//p' "$0"
+	exit 0
+	;;
+'')	;;
+*)	die "unknown argument '$1'; next: $0 -h" ;;
+esac
+need_cmd gcc gcc
+need_cmd ccache ccache
+"$TOP/harness/base.sh"
+need_space "$CACHE" 3
+HEAD_COMMIT=$(sgit rev-parse -q --verify "${COMMIT:-$SERIES_BRANCH}^{commit}") || die "no commit ${COMMIT:-$SERIES_BRANCH} in $SRC; next: make tree"
+BASE_COMMIT=$(sgit rev-parse "$BASE_TAG^{commit}")
+KEPT=$CACHE/check
+mkdir -p "$KEPT"
+SOURCES=$(sgit diff --no-renames --name-only --diff-filter=AM "$BASE_COMMIT" "$HEAD_COMMIT" -- '*.c' |
+	grep -vE '^(drivers/net/ovpn|tools|samples|Documentation)/' || true)
+mapfile -t commits < <(sgit rev-list --reverse "$BASE_COMMIT..$HEAD_COMMIT")
+[ ${#commits[@]} -gt 0 ] || die "no patches on $BASE_TAG in $SRC; next: make tree"
+tap_begin "$LOGS/results/build-each.tap" build-each
+BUILT=0
+for variant in $VARIANTS; do
+	case_of "$BASE_COMMIT" "$variant" 'base kernel'
+done
+n=0
+for commit in "${commits[@]}"; do
+	n=$((n + 1))
+	say "patch $n of ${#commits[@]}: $(sgit log -1 --format=%s "$commit")"
+	for variant in $VARIANTS; do
+		case_of "$commit" "$variant" "$(printf '%02d' "$n") $(sgit log -1 --format=%s "$commit")"
+	done
+done
+failed=$(tap_failures)
+rc=0
+tap_end || rc=1
+say "$(grep -c '^ok' "$LOGS/results/build-each.tap" || true) ok, $failed not ok, $BUILT built in $SECONDS s"
+exit "$rc"
