@@ -77,15 +77,19 @@ checkout() {
 }
 
 configure() {
-	local frag=$OBJ/fragment
+	local frag=$OBJ/fragment key
 
 	mkdir -p "$OBJ"
+	key=$({ fragment "$CONFIG"; git -C "$BUILD" ls-tree -r "$COMMIT" | grep Kconfig; gcc --version; } | sha256sum)
+	[ "$(cat "$OBJ/.ovpn-gso-config" 2> /dev/null)" != "$key" ] || [ ! -s "$OBJ/.config" ] || return 0
+	rm -f "$OBJ/.ovpn-gso-config"
 	fragment "$CONFIG" > "$frag"
 	kmake -s KCONFIG_ALLCONFIG="$frag" allnoconfig > "$LOG" 2>&1 || {
 		tail -n 10 "$LOG" >&2
 		die "make allnoconfig failed; next: see $LOG"
 	}
 	check_config "$frag"
+	printf '%s\n' "$key" > "$OBJ/.ovpn-gso-config"
 }
 
 build() {
