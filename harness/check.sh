@@ -52,6 +52,17 @@ new_lines() {
 		END { exit bad }' "$1" "$2"
 }
 
+# once for each state of them
+shellcheck_harness() {
+	local kept
+
+	kept=$CACHE/check/shellcheck-$({ shellcheck --version; cat "$TOP/.shellcheckrc" "$@"; } | sha256sum | cut -c 1-16)
+	[ ! -e "$kept" ] || return 0
+	shellcheck -x "$@" || return 1
+	mkdir -p "$CACHE/check"
+	: > "$kept"
+}
+
 # ---- patches as mails ----
 
 all_patches() {
@@ -83,6 +94,10 @@ cover_is_written() {
 # tags that only a person may add
 no_tags_of_persons() {
 	! grep -nE '^[[:space:]]*(Signed-off-by|Reviewed-by|Tested-by|Acked-by|Co-developed-by):' "$@"
+}
+
+no_fixups() {
+	! grep -nE '^Subject: .*(fixup|squash|amend)! ' "$@"
 }
 
 says_who_assisted() {
@@ -140,7 +155,8 @@ checkpatch_all() {
 	mkdir -p "$root" "$kept"
 	find "$SRC" -mindepth 1 -maxdepth 1 ! -name '.git' -exec ln -s -t "$root" {} +
 	for patch in "$@"; do
-		key=checkpatch-$({ cat "$patch" "$SRC/scripts/checkpatch.pl" "$SRC/scripts/spelling.txt"; echo "${CHECKPATCH[@]}"; } | sha256sum | cut -c 1-16)
+		# but for its number and the hashes of its context
+		key=checkpatch-$({ sed -e '/^index /d' -e 's/^Subject: \[[^]]*\]//' "$patch"; cat "$SRC/scripts/checkpatch.pl" "$SRC/scripts/spelling.txt"; echo "${CHECKPATCH[@]}"; } | sha256sum | cut -c 1-16)
 		keys[$patch]=$kept/$key
 		[ -e "$kept/$key" ] || todo+=("$patch" "$kept/$key")
 	done
@@ -233,10 +249,14 @@ kernel_doc() {
 	local file bad=0 state
 
 	for state in base head; do
-		for file in "$@"; do
-			[ ! -e "$SCRATCH/$state/$file" ] ||
-				(cd "$SCRATCH/$state" && "$PYTHON" "$SRC/scripts/kernel-doc" -none -Wall "$file")
-		done > "$SCRATCH/kernel-doc.$state" 2>&1 || true
+		(
+			cd "$SCRATCH/$state" || exit
+			files=()
+			for file in "$@"; do
+				[ ! -e "$file" ] || files+=("$file")
+			done
+			"$PYTHON" "$SRC/scripts/kernel-doc" -none -Wall "${files[@]}"
+		) > "$SCRATCH/kernel-doc.$state" 2>&1 || true
 	done
 	! grep -E 'Traceback|No such file' "$SCRATCH/kernel-doc.head" || bad=1
 	new_lines "$SCRATCH/kernel-doc.base" "$SCRATCH/kernel-doc.head" || bad=1
@@ -318,6 +338,7 @@ for folder in $(series_folders); do
 	tap_check "$folder: cover letter" cover_is_written "$folder" || true
 done
 tap_check 'no tags that only a person may add' no_tags_of_persons "${patches[@]}" || true
+tap_check 'no fixup! commits left' no_fixups "${patches[@]}" || true
 tap_check 'Assisted-by in every patch' says_who_assisted "${patches[@]}" || true
 tap_check 'no inline in .c files' no_inline_in_c "${patches[@]}" || true
 if need_tool codespell spelling; then
@@ -326,7 +347,7 @@ if need_tool codespell spelling; then
 fi
 if need_tool shellcheck 'shellcheck of the harness'; then
 	mapfile -t scripts < <(find "$TOP/harness" "$TOP/.ci" -type f \( -name '*.sh' -o -name run \))
-	tap_check 'shellcheck of the harness' shellcheck -x "${scripts[@]}" || true
+	tap_check 'shellcheck of the harness' shellcheck_harness "${scripts[@]}" || true
 fi
 
 no_tree='no git tree: make tree'
