@@ -30,7 +30,12 @@ table() {
 		  (if .batching == "on" then "\((.instructions_per_byte / $base - 1) * 100 | round_to(1))%" else "" end),
 		  .records, .outer_skbs, (.records / ([.outer_skbs, 1] | max) | round_to(1)),
 		  .retransmits, .errors, .drops, .idle_percent]) | map(tostring) | join("\t")' "$1" |
-		column -t -s "$(printf '\t')"
+		awk -F '\t' '
+		{ for (i = 1; i <= NF; i++) { c[NR, i] = $i; if (length($i) > w[i]) w[i] = length($i) } }
+		END { for (r = 1; r <= NR; r++) { line = ""
+			for (i = 1; i <= NF; i++)
+				line = line sprintf(i <= 3 ? "%-*s  " : "%*s  ", w[i], c[r, i])
+			print line } }'
 }
 
 prepare run 1

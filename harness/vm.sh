@@ -86,6 +86,7 @@ trap 'exit 143' TERM HUP
 # output is piped, because only one process may hold a virtio port open.
 qemu=''
 n=0
+# shellcheck disable=SC2016 # for the guest
 {
 	printf '%s\n' '#!/bin/bash' 'set -e' 'mount -t tmpfs -o mode=1777 tmpfs /tmp'
 	for s in "ro ctl=$ctl" "${shares[@]}"; do
@@ -106,10 +107,12 @@ n=0
 		'ln -sfn /proc/self/fd/1 /dev/stdout' \
 		'ln -sfn /proc/self/fd/2 /dev/stderr' \
 		'export HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8' \
-		'cd /tmp' 'set +e'
+		'cd /tmp' 'mkfifo /tmp/.out' 'cat < /tmp/.out &' 'out=$!' 'set +e'
 	printf '%q ' "$@"
-	# shellcheck disable=SC2016 # for the guest
-	printf '%s\n' '< /dev/null 2>&1 | cat' 'exit "${PIPESTATUS[0]}"'
+	# what the command left running may hold the pipe: do not wait for it
+	printf '%s\n' '< /dev/null > /tmp/.out 2>&1' 'status=$?' \
+		'for i in {1..20}; do kill -0 $out 2> /dev/null || break; sleep 0.1; done' \
+		'exit $status'
 } > "$ctl/run" || exit 1
 
 args=(--run "$image/bzImage" --root "$ROOTFS" --user root --cpus "$cpus" --memory "$mem"

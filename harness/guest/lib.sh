@@ -146,11 +146,11 @@ idle_watch() {
 		n = split(a, x, " "); split(b, y, " ")
 		for (i = 1; i <= n && i <= 8; i++)
 			total += y[i] - x[i]
-		printf "%.1f\n", total ? 100 * (y[4] - x[4] + y[5] - x[5]) / total : 100
+		printf "%.1f\n", (total ? 100 * (y[4] - x[4] + y[5] - x[5]) / total : 100)
 	}' > "$3"
 }
 
 # insn_per_byte BPS
 insn_per_byte() {
-	awk -v bps="$1" -v ns="$NS_PER_INSN" 'BEGIN { printf "%.3f\n", bps > 0 ? 8e9 / ns / bps : 0 }'
+	awk -v bps="$1" -v ns="$NS_PER_INSN" 'BEGIN { printf "%.3f\n", (bps > 0 ? 8e9 / ns / bps : 0) }'
 }
