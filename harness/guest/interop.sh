@@ -115,7 +115,7 @@ one() {
 	local server=$1 client=$2 cipher=$3 name="server $1, client $2, $3" srv
 
 	say "$name"
-	pair_up
+	pair_up 1500
 	start server a client "$server" "$cipher" --server 10.8.0.0 255.255.255.0 --topology subnet \
 		--tls-server --dh none --proto udp --local 10.10.1.1 --port "$PORT" --keepalive 10 60
 	wait_for 30 grep -q 'UDPv4 link local' /mnt/out/server.log || true

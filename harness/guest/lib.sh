@@ -41,7 +41,7 @@ pair_up() {
 		ip -n $ns link set lo up
 		ip -n $ns addr add 10.10.1.$n/24 dev veth0
 		ip -n $ns addr add fd00:10::$n/64 dev veth0 nodad
-		ip -n $ns link set veth0 mtu "${1:-1500}" up
+		ip -n $ns link set veth0 mtu "$1" up
 		n=$((n + 1))
 	done
 }
@@ -51,8 +51,8 @@ tunnel_up() {
 	local cipher=$1 mtu=$2 key=/tmp/data64.key
 
 	cp "$SELFTESTS/net/ovpn/data64.key" $key
-	on a ovpn-cli new_iface tun0 P2P
-	on b ovpn-cli new_iface tun0 P2P
+	on a ovpn-cli new_iface tun0 P2P > /dev/null
+	on b ovpn-cli new_iface tun0 P2P > /dev/null
 	on a ovpn-cli new_peer tun0 1 10 $PORT 10.10.1.2 $PORT
 	on b ovpn-cli new_peer tun0 10 1 $PORT 10.10.1.1 $PORT
 	on a ovpn-cli new_key tun0 1 1 0 "$cipher" 0 $key
