@@ -80,7 +80,7 @@ export_series() {
 		mkdir -p "$TOP/series/$folder"
 		rsync -rc --delete "$tmp/series/$folder/" "$TOP/series/$folder/"
 		say "series/$folder: $(folder_patches "$folder" | wc -l) patches"
-		grep -L '\*\*\* BLURB HERE' "$TOP/series/$folder/0000-cover-letter.patch" > /dev/null ||
+		! grep -q '\*\*\* BLURB HERE' "$TOP/series/$folder/0000-cover-letter.patch" ||
 			warn "series/$folder/0000-cover-letter.patch has no text yet; next: write it there, it is kept"
 	done
 	for folder in $(series_folders); do
