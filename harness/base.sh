@@ -95,8 +95,9 @@ from_user() {
 		[ -z "$(git -c safe.directory='*' -C "$kernel" status --porcelain --untracked-files=no)" ] ||
 			warn "$KERNEL has changes that are not committed; they are left out"
 		say "commit $(git -c safe.directory='*' -C "$kernel" log -1 --format='%h %s') of $KERNEL (1 to 2 min)"
-		printf '[safe]\n\tdirectory = *\n' > "$new/.git/safe"
-		GIT_CONFIG_GLOBAL=$new/.git/safe git -C "$new" fetch -q --depth=1 --no-tags "file://$kernel" HEAD
+		# also for the other side of the fetch: nothing to gain from small packs
+		printf '[safe]\n\tdirectory = *\n[pack]\n\twindow = 0\n\tcompression = 0\n' > "$new/.git/fetch-config"
+		GIT_CONFIG_GLOBAL=$new/.git/fetch-config git -C "$new" fetch -q --depth=1 --no-tags "file://$kernel" HEAD
 		git -C "$new" reset -q --hard FETCH_HEAD
 	else
 		say "copy $KERNEL"
