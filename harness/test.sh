@@ -79,13 +79,16 @@ export IMG STAGE COMMIT
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
 pids=()
-trap '[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2> /dev/null || true' EXIT
+# each lane is a process group, so that what it runs ends with it
+trap '[ ${#pids[@]} -eq 0 ] || kill -TERM -- "${pids[@]/#/-}" 2> /dev/null || true' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 step "suites: $SUITES"
+set -m
 builds & pids+=($!)
 guests & pids+=($!)
+set +m
 lanes=0
 for p in "${pids[@]}"; do
 	wait "$p" || lanes=$?
