@@ -1,8 +1,8 @@
 #!/bin/bash
 # usage: build-each.sh [-h]
-# Build what the series touches at every patch, with W=1: as =y, as =m, without IPv6,
-# and for 32 bits. A warning that the base does not have fails. What was built once is
-# not built again. Results: $LOGS/results/build-each.tap.
+# Build what the series touches at every patch: as =y, as =m, without IPv6, and for 32
+# bits, each with W=1. A warning is an error. What was built once is not built again.
+# Results: $LOGS/results/build-each.tap.
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/patches.sh"
@@ -36,7 +36,7 @@ vmake() {
 
 	[ "$1" != i386 ] || arch=i386
 	shift
-	make -C "$BUILD" -j "$JOBS" O="$obj" ARCH="$arch" CC='ccache gcc' HOSTCC='ccache gcc' \
+	make -C "$BUILD" O="$obj" ARCH="$arch" CC='ccache gcc' HOSTCC='ccache gcc' \
 		KBUILD_BUILD_TIMESTAMP=@0 "$@" < /dev/null
 }
 
@@ -77,7 +77,6 @@ configure() {
 	while read -r line; do
 		grep -qxF "$line" "$obj/.config" || { echo "$line did not survive in variant $variant"; return 1; }
 	done < <(variant_expects "$variant")
-	vmake "$variant" -s prepare || return 1
 	printf '%s\n' "$key" > "$obj/.ovpn-gso-config"
 }
 
@@ -89,71 +88,88 @@ undefined() {
 		awk '$1 == "U" { u[$2] } $2 ~ /^[TDRBVW]$/ { d[$3] } END { for (s in u) if (!(s in d)) print s }' | sort
 }
 
-# a module can use only what is exported
+# a module can use only what is exported; all but what the base uses is looked up
 all_exported() {
-	local commit=$1 kept=$2 symbol bad=0
+	local commit=$1 now symbol bad=0
 
-	undefined > "$kept.undefined"
-	[ "$commit" != "$BASE_COMMIT" ] || { cp "$kept.undefined" "$KEPT/undefined-base-$BASE_KEY"; return 0; }
+	now=$(undefined)
+	if [ "$commit" = "$BASE_COMMIT" ]; then
+		printf '%s\n' "$now" > "$KEPT/undefined-$BASE_KEY"
+		return 0
+	fi
 	while read -r symbol; do
-		sgit grep -qE "EXPORT_[A-Z0-9_]+\([[:space:]]*${symbol}[[:space:]]*[,)]" "$commit" -- net lib mm kernel crypto include drivers/net fs arch/x86 security ||
-			{ echo "drivers/net/ovpn as a module uses $symbol, which is not exported"; bad=1; }
-	done < <(comm -13 "$KEPT/undefined-base-$BASE_KEY" "$kept.undefined")
+		[ -n "$symbol" ] || continue
+		sgit grep -qE "EXPORT_[A-Z0-9_]+\([[:space:]]*${symbol}[[:space:]]*[,)]" "$commit" -- \
+			arch/x86 crypto drivers/net fs include kernel lib mm net security ||
+			{ echo "drivers/net/ovpn uses $symbol, which no module can: not exported"; bad=1; }
+	done < <(comm -13 "$KEPT/undefined-$BASE_KEY" - <<< "$now")
 	return "$bad"
 }
 
-# build_one COMMIT VARIANT KEPT: leaves KEPT (warnings) or KEPT.failed (the output)
+# build_one COMMIT VARIANT: leaves $(kept ...), or, with .failed behind it, the reason
 build_one() {
-	local commit=$1 variant=$2 kept=$3 obj=$CACHE/obj/$BASE_KEY/each-$2 log=$LOGS/build-each-$2.log
-	local targets
+	local commit=$1 variant=$2 log=$LOGS/build-each-$2.log kept targets
 
+	kept=$(kept "$commit" "$variant")
+	rm -f "$kept.failed"
+	mapfile -t targets < <(object_targets "$commit")
+	if ! configure "$variant" "$commit" > "$log" 2>&1; then
+		tail -n 20 "$log" > "$kept.failed"
+	# "e": warnings are errors, so that an object with one is never made, and
+	# says it again in the next build
+	elif ! vmake "$variant" -k W=1e "${targets[@]}" >> "$log" 2>&1; then
+		{ grep -aE -A 4 -m 5 '(warning|error): ' "$log" || tail -n 20 "$log"; } | sed "s,$BUILD/,,; s,^[./]*/build/$BASE_KEY/,," > "$kept.failed"
+	elif [ "$variant" = m ] && ! all_exported "$commit" > "$kept.failed"; then
+		:
+	else
+		rm -f "$kept.failed"
+		: > "$kept"
+	fi
+}
+
+# build COMMIT VARIANT...: side by side, as the start of each make uses one CPU
+build() {
+	local commit=$1 variant
+
+	shift
 	git -C "$BUILD" cat-file -e "$commit^{commit}" 2> /dev/null || git -C "$BUILD" fetch -q --no-tags "$SRC" "$commit"
 	rm -f "$(git -C "$BUILD" rev-parse --absolute-git-dir)/index.lock"
 	git -C "$BUILD" checkout -q -f --detach "$commit"
-	if ! configure "$variant" "$commit" > "$log" 2>&1; then
-		tail -n 20 "$log" > "$kept.failed"
-		return
-	fi
-	mapfile -t targets < <(object_targets "$commit")
-	# all of them again, so that each says what it has to say; ccache knows most
-	rm -rf "$obj/drivers/net/ovpn"
-	(cd "$obj" && rm -f "${targets[@]:1}")
-	if ! vmake "$variant" W=1 "${targets[@]}" > "$log" 2>&1; then
-		{ grep -E -A 4 -m 5 '(error:|\*\*\*|Error [0-9])' "$log" || tail -n 20 "$log"; } > "$kept.failed"
-		return
-	fi
-	if [ "$variant" = m ] && ! all_exported "$commit" "$kept" > "$kept.new"; then
-		mv "$kept.new" "$kept.failed"
-		return
-	fi
-	grep -aE ': (warning|error): ' "$log" | sed -E "s,\x1b\[[0-9;]*[mK],,g; s,^([./]*/)?(build/$BASE_KEY/)?,,; s,:[0-9]+:[0-9]+:,:," | sort -u > "$kept.new" || true
-	mv "$kept.new" "$kept"
+	for variant in "$@"; do
+		while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do
+			wait -n || true
+		done
+		build_one "$commit" "$variant" &
+	done
+	wait
 }
 
-# verdict of one patch in one variant
-case_of() {
-	local commit=$1 variant=$2 name=$3 kept base new
+# kept COMMIT VARIANT: the file that says that this has been built
+kept() {
+	printf '%s/each-%s-%s\n' "$KEPT" "$2" "$(state_key "$1" "$2")"
+}
 
-	kept=$KEPT/each-$variant-$(state_key "$commit" "$variant")
-	base=$KEPT/each-$variant-$(state_key "$BASE_COMMIT" "$variant")
-	if [ ! -e "$kept" ] && [ ! -e "$kept.failed" ]; then
-		with_lock build build_one "$commit" "$variant" "$kept"
-		BUILT=$((BUILT + 1))
+# cases_of COMMIT NAME
+cases_of() {
+	local commit=$1 name=$2 variant kept todo=()
+
+	for variant in $VARIANTS; do
+		[ -e "$(kept "$commit" "$variant")" ] || todo+=("$variant")
+	done
+	if [ ${#todo[@]} -gt 0 ]; then
+		with_lock build build "$commit" "${todo[@]}"
+		BUILT=$((BUILT + ${#todo[@]}))
 	fi
-	if [ -e "$kept.failed" ]; then
-		tap_case not "$variant: $name" "$(cat "$kept.failed")"
-		say "not ok: $variant: $name"
-		cat "$kept.failed" >&2
-		return
-	fi
-	new=$(comm -13 "$base" "$kept")
-	if [ -n "$new" ]; then
-		tap_case not "$variant: $name" "$new"
-		say "not ok: $variant: $name"
-		printf '%s\n' "$new" >&2
-	else
-		tap_case ok "$variant: $name"
-	fi
+	for variant in $VARIANTS; do
+		kept=$(kept "$commit" "$variant")
+		if [ -e "$kept" ]; then
+			tap_case ok "$variant: $name"
+		else
+			tap_case not "$variant: $name" "$(cat "$kept.failed" 2>&1)"
+			say "not ok: $variant: $name"
+			cat "$kept.failed" >&2 || true
+		fi
+	done
 }
 
 case ${1:-} in
@@ -178,16 +194,13 @@ mapfile -t commits < <(sgit rev-list --reverse "$BASE_COMMIT..$HEAD_COMMIT")
 [ ${#commits[@]} -gt 0 ] || die "no patches on $BASE_TAG in $SRC; next: make tree"
 tap_begin "$LOGS/results/build-each.tap" build-each
 BUILT=0
-for variant in $VARIANTS; do
-	case_of "$BASE_COMMIT" "$variant" 'base kernel'
-done
+[ -e "$KEPT/undefined-$BASE_KEY" ] || rm -f "$(kept "$BASE_COMMIT" m)"
+cases_of "$BASE_COMMIT" 'base kernel'
 n=0
 for commit in "${commits[@]}"; do
 	n=$((n + 1))
 	say "patch $n of ${#commits[@]}: $(sgit log -1 --format=%s "$commit")"
-	for variant in $VARIANTS; do
-		case_of "$commit" "$variant" "$(printf '%02d' "$n") $(sgit log -1 --format=%s "$commit")"
-	done
+	cases_of "$commit" "$(printf '%02d' "$n") $(sgit log -1 --format=%s "$commit")"
 done
 failed=$(tap_failures)
 rc=0
