@@ -38,17 +38,36 @@ table() {
 			print line } }'
 }
 
+secs=${1:-3}
 prepare run 1
 need_cmd jq jq
 OUT=$LOGS/run
 rm -rf "$OUT" "$LOGS/run.json"
 mkdir -p "$OUT"
 
-step "traffic in the guest"
+# a guest for each direction, side by side: what else runs on this machine, and
+# how fast it is, makes no difference to a count of instructions
+directions=(a:b b:a)
+pids=()
+trap '[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2> /dev/null || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+step "traffic in two guests, one a direction (about $((secs + 2)) min; $OUT/*/guest.log)"
 begin=$SECONDS
-"$TOP/harness/vm.sh" --icount --mem 1500M --timeout 1500 --image "$IMG" --ro "stage=$STAGE" --rw "out=$OUT" \
-	--log "$OUT/guest.log" -- bash /mnt/harness/guest/run.sh "${1:-3}"
-[ -s "$OUT/run.jsonl" ] || die "the guest measured nothing; next: read $OUT/guest.log"
+for d in "${directions[@]}"; do
+	mkdir -p "$OUT/${d/:/-}"
+	"$TOP/harness/vm.sh" --icount --mem 1500M --timeout 1800 --image "$IMG" \
+		--ro "stage=$STAGE" --rw "out=$OUT/${d/:/-}" --log "$OUT/${d/:/-}/guest.log" \
+		-- bash /mnt/harness/guest/run.sh "$secs" "${d%:*}" "${d#*:}" &
+	pids+=($!)
+done
+failed=0
+for p in "${pids[@]}"; do
+	wait "$p" || failed=$?
+done
+pids=()
+[ "$failed" -eq 0 ] || die "a guest ended with status $failed; next: read $OUT/*/guest.log and .console"
+cat "$OUT"/*/run.jsonl > "$OUT/run.jsonl"
 jq -s . "$OUT/run.jsonl" > "$LOGS/run.json"
 say "done in $((SECONDS - begin)) s; as JSON: $LOGS/run.json"
 
@@ -71,4 +90,4 @@ if jq -e 'all(.[]; .batching == "unavailable")' "$LOGS/run.json" > /dev/null; th
 elif jq -e 'all(.[] | select(.batching == "on" and .workload != "udp"); .records < 2 * .outer_skbs)' "$LOGS/run.json" > /dev/null; then
 	say "bursts reach ovpn whole, but records are sent one by one: this kernel does not make aggregates"
 fi
-[ "$bad" -eq 0 ] || die "$bad packet errors in the guest; next: read $OUT/guest.log and $LOGS/run.json"
+[ "$bad" -eq 0 ] || die "$bad packet errors in the guest; next: read $OUT/*/guest.log and $LOGS/run.json"

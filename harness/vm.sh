@@ -22,7 +22,7 @@ usage() {
 	  --icount          one CPU whose clock advances 1 ns per executed instruction
 	  --quiet           guest output goes to the log only
 
-	/mnt/harness is always there. The root is read-only and shared by all guests,
+	/mnt/harness/guest is a copy of harness/guest. The root is read-only and shared by all guests,
 	/tmp and /mnt are tmpfs. Exit status: that of COMMAND; 124 time limit;
 	255 the guest ended without a status (panic); 90 COMMAND succeeded, but the
 	kernel reported a problem.
@@ -30,7 +30,7 @@ usage() {
 }
 
 image='' log='' cpus=2 mem=2G limit=600 icount=0 quiet=0 allow=''
-append=() shares=("ro harness=$TOP/harness")
+append=() shares=()
 
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -82,13 +82,18 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# as they are now: an edit must not reach a script that a guest is running
+mkdir "$ctl/harness"
+cp -r "$TOP/harness/guest" "$ctl/harness/"
+
 # The guest's first script: mounts the shares, then runs the command. Its
 # output is piped, because only one process may hold a virtio port open.
 qemu=''
 n=0
 # shellcheck disable=SC2016 # for the guest
 {
-	printf '%s\n' '#!/bin/bash' 'set -e' 'mount -t tmpfs -o mode=1777 tmpfs /tmp'
+	printf '%s\n' '#!/bin/bash' 'set -e' 'mount -t tmpfs -o mode=1777 tmpfs /tmp' \
+		'ln -s ctl/harness /mnt/harness'
 	for s in "ro ctl=$ctl" "${shares[@]}"; do
 		mode=${s%% *} s=${s#* }
 		name=${s%%=*} dir=${s#*=}

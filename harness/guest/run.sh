@@ -1,13 +1,13 @@
 #!/bin/bash
 # Inside the guest, with instruction counting: traffic through an ovpn tunnel
-# between two namespaces, both ways, batching off and on. One JSON object a
-# measurement goes to /mnt/out/run.jsonl.
-# usage: run.sh [SECONDS]
+# between two namespaces, batching off and on. One JSON object a measurement goes
+# to /mnt/out/run.jsonl.
+# usage: run.sh SECONDS FROM TO      FROM, TO: a b, or b a
 
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECS=${1:-3}
+SECS=$1 FROM=$2 TO=$3
 MTU=1408
 UDP_LEN=1380
 BURST=$((45 * UDP_LEN))
@@ -76,12 +76,15 @@ aead() {
 		END { print driver }' /proc/crypto
 }
 
+warm() {
+	"$@" > /tmp/warm.log 2>&1 || { cat /tmp/warm.log; die "failed: $*"; }
+}
+
 measure_all() {
 	local work
 
 	for work in tcp udp udp_segment; do
-		measure $work a b "$1"
-		measure $work b a "$1"
+		measure $work "$FROM" "$TO" "$1"
 	done
 }
 
@@ -100,17 +103,15 @@ done
 sleep 0.5
 say "tunnel up: $(aead 'gcm(aes)'), tunnel MTU $MTU, kernel $(uname -r)"
 
-# each path and each program once, so that nothing is read over 9p later
-for to in 5.5.5.2 5.5.5.1; do
-	from=a
-	[ $to = 5.5.5.2 ] || from=b
-	on $from iperf3 -c $to -Z -n 1M > /dev/null
-	on $from iperf3 -c $to -Z -u -b 0 -l $UDP_LEN -n 1M > /dev/null 2>&1
-	on $from udpgso_bench_tx -4 -D $to -p 8000 -s $BURST -S $UDP_LEN -M 10 -l 1 > /dev/null 2>&1
-done
-records a > /dev/null
+# each program once, so that nothing is read over 9p later
+to=5.5.5.2
+[ "$TO" = b ] || to=5.5.5.1
+warm on "$FROM" iperf3 -c $to -Z -n 1M
+warm on "$FROM" iperf3 -c $to -Z -u -b 0 -l $UDP_LEN -n 1M
+warm on "$FROM" udpgso_bench_tx -4 -D $to -p 8000 -s $BURST -S $UDP_LEN -M 10 -l 1
+records "$FROM" > /dev/null
 
-if [ "$(batching a)" = unavailable ]; then
+if [ "$(batching "$FROM")" = unavailable ]; then
 	say "batching is not available: this kernel's ovpn does not advertise checksum offload"
 	measure_all unavailable
 else
