@@ -49,7 +49,8 @@ bool ovpn_gso_can_batch(const struct sk_buff *skb)
 	if (sh->gso_size == GSO_BY_FRAGS)
 		return false;
 
-	return !skb_shared(skb) && skb_frags_readable(skb);
+	return !skb_shared(skb) && skb_frags_readable(skb) &&
+	       skb_transport_header_was_set(skb);
 }
 
 /* Segment with the charge to the socket put aside: the segments have no owner,
@@ -89,7 +90,8 @@ static struct sk_buff *ovpn_gso_segment(struct sk_buff *skb)
  * @limits: what an aggregate may be, at least one record
  *
  * Return: 0 on success, then @skb belongs to @gso until ovpn_gso_finish().
- * A negative error code if it can not be segmented, then the caller keeps it.
+ * A negative error code if it can not be segmented. Then the caller keeps it,
+ * but can only free it: skb_segment_list() may have taken its frag list off.
  */
 int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 		   const struct ovpn_gso_limits *limits)
@@ -99,7 +101,6 @@ int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 	gso->segs = NULL;
 	gso->ooo_okay = skb->ooo_okay;
 	gso->tx_flags = 0;
-	gso->sent = false;
 
 	gso->use_cursor = !skb_network_offset(skb) &&
 			  !tso_cursor_init(&gso->cursor, skb);
@@ -236,7 +237,7 @@ static struct sk_buff *ovpn_gso_alloc(unsigned int *n, unsigned int rec_len)
 	}
 
 	if (unlikely(!room)) {
-		kfree_skb(agg);
+		consume_skb(agg);
 		return NULL;
 	}
 	*n = room;
@@ -250,7 +251,7 @@ static struct sk_buff *ovpn_gso_alloc(unsigned int *n, unsigned int rec_len)
  */
 static int ovpn_gso_copy_segment(const struct sk_buff *seg, void *dst)
 {
-	unsigned int start = seg->len, check;
+	unsigned int start = seg->len, check = 0;
 	__wsum csum;
 	int ret;
 
@@ -319,7 +320,10 @@ static int ovpn_gso_write(struct ovpn_gso *gso, struct sk_buff *agg, void *dst)
 
 	gso->segs = seg->next;
 	skb_mark_not_on_list(seg);
-	consume_skb(seg);
+	if (unlikely(ret < 0))
+		kfree_skb(seg);
+	else
+		consume_skb(seg);
 
 	return ret;
 }
@@ -334,12 +338,16 @@ static unsigned int ovpn_gso_fill(struct ovpn_gso *gso,
 				  struct sk_buff *agg, unsigned int n,
 				  unsigned int rec_len, u32 pktid)
 {
-	const skb_frag_t *frag = skb_shinfo(agg)->frags;
+	struct skb_shared_info *sh = skb_shinfo(agg);
 	unsigned int off = 0, total = 0, i;
-	int len, ret;
+	const skb_frag_t *frag = sh->frags;
 	void *rec;
+	int len;
 
 	for (i = 0; i < n; i++) {
+		const u8 tx_flags = sh->tx_flags;
+		const u32 tskey = sh->tskey;
+
 		if (off == skb_frag_size(frag)) {
 			frag++;
 			off = 0;
@@ -347,11 +355,12 @@ static unsigned int ovpn_gso_fill(struct ovpn_gso *gso,
 
 		rec = skb_frag_address(frag) + off;
 		len = ovpn_gso_write(gso, agg, rec + OVPN_AEAD_OVERHEAD);
-		ret = len;
-		if (likely(len > 0))
-			ret = ovpn_aead_batch_encrypt(batch, rec, len,
-						      pktid + i);
-		if (unlikely(ret < 0)) {
+		if (unlikely(len <= 0 ||
+			     ovpn_aead_batch_encrypt(batch, rec, len,
+						     pktid + i))) {
+			/* no timestamp for what does not leave */
+			sh->tx_flags = tx_flags;
+			sh->tskey = tskey;
 			gso->dropped++;
 			break;
 		}
@@ -362,7 +371,7 @@ static unsigned int ovpn_gso_fill(struct ovpn_gso *gso,
 
 	/* a shorter last record, or all that a failed one leaves unused */
 	if (total != agg->len)
-		pskb_trim(agg, total);
+		pskb_trim_unique(agg, total);
 
 	return i;
 }
@@ -451,7 +460,7 @@ struct sk_buff *ovpn_gso_next(struct ovpn_gso *gso,
 	 */
 	ret = ovpn_pktid_xmit_reserve(&batch->ks->pid_xmit, n, &pktid);
 	if (unlikely(ret)) {
-		kfree_skb(agg);
+		consume_skb(agg);
 		return ERR_PTR(ret);
 	}
 
@@ -462,7 +471,6 @@ struct sk_buff *ovpn_gso_next(struct ovpn_gso *gso,
 	}
 
 	gso->records = n;
-	gso->sent = true;
 	ovpn_gso_copy_meta(gso, agg);
 	ovpn_gso_charge(gso, agg);
 	if (n > 1) {
@@ -523,7 +531,6 @@ struct sk_buff *ovpn_gso_next_segment(struct ovpn_gso *gso)
 	if (unlikely(!seg))
 		return NULL;
 
-	gso->sent = true;
 	ovpn_gso_charge(gso, seg);
 
 	return seg;
@@ -532,12 +539,13 @@ struct sk_buff *ovpn_gso_next_segment(struct ovpn_gso *gso)
 /**
  * ovpn_gso_finish - release all that is left
  * @gso: the state
+ * @complete: no segment was lost
  *
  * Segments that are still there are freed, the caller has counted them. A
  * charge to the socket that no aggregate has taken over is released together
  * with the GSO skb.
  */
-void ovpn_gso_finish(struct ovpn_gso *gso)
+void ovpn_gso_finish(struct ovpn_gso *gso, bool complete)
 {
 	kfree_skb_list(gso->segs);
 
@@ -547,7 +555,7 @@ void ovpn_gso_finish(struct ovpn_gso *gso)
 		skb_zcopy_clear(gso->skb, false);
 	}
 
-	if (likely(gso->sent))
+	if (likely(complete))
 		consume_skb(gso->skb);
 	else
 		kfree_skb(gso->skb);

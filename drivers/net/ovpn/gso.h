@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*  OpenVPN data channel offload */
+/*  OpenVPN data channel offload
+ *
+ *  UDP GSO batching
+ */
 
 #ifndef _NET_OVPN_GSO_H_
 #define _NET_OVPN_GSO_H_
 
-#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <net/tso.h>
 
@@ -30,7 +32,6 @@ struct ovpn_gso_limits {
  * @use_cursor: take the segments from @cursor, not from @segs
  * @ooo_okay: the next skb may still go to another TX queue
  * @tx_flags: TX timestamp requests that no skb carries yet (cursor only)
- * @sent: at least one record was encrypted
  * @records: number of records of the last aggregate
  * @dropped: number of segments lost while the last aggregate was built
  */
@@ -42,7 +43,6 @@ struct ovpn_gso {
 	bool use_cursor;
 	bool ooo_okay;
 	u8 tx_flags;
-	bool sent;
 	unsigned int records;
 	unsigned int dropped;
 };
@@ -55,6 +55,6 @@ unsigned int ovpn_gso_left(const struct ovpn_gso *gso);
 struct sk_buff *ovpn_gso_next(struct ovpn_gso *gso,
 			      struct ovpn_aead_batch *batch);
 struct sk_buff *ovpn_gso_next_segment(struct ovpn_gso *gso);
-void ovpn_gso_finish(struct ovpn_gso *gso);
+void ovpn_gso_finish(struct ovpn_gso *gso, bool complete);
 
 #endif /* _NET_OVPN_GSO_H_ */
