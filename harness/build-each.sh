@@ -9,6 +9,8 @@
 . "$(dirname "$0")/guest/tap.sh"
 
 VARIANTS='y m noipv6 i386'
+# a checkout of its own, so that kernels can be built meanwhile
+BUILD=$CACHE/build/$BASE_KEY-each
 
 # what is different from configs/run.config
 variant_config() {
@@ -118,7 +120,7 @@ build_one() {
 	# "e": warnings are errors, so that an object with one is never made, and
 	# says it again in the next build
 	elif ! vmake "$variant" -k W=1e "${targets[@]}" >> "$log" 2>&1; then
-		{ grep -aE -A 4 -m 5 '(warning|error): ' "$log" || tail -n 20 "$log"; } | sed "s,$BUILD/,,; s,^[./]*/build/$BASE_KEY/,," > "$kept.failed"
+		{ grep -aE -A 4 -m 5 '(warning|error): ' "$log" || tail -n 20 "$log"; } | sed "s,$BUILD/,,; s,^[./]*/build/$BASE_KEY-each/,," > "$kept.failed"
 	elif [ "$variant" = m ] && ! all_exported "$commit" > "$kept.failed"; then
 		:
 	else
@@ -132,6 +134,11 @@ build() {
 	local commit=$1 variant
 
 	shift
+	if ! git -C "$BUILD" rev-parse -q --verify HEAD > /dev/null 2>&1; then
+		rm -rf "$BUILD"
+		git -C "$SRC" worktree prune
+		git -C "$SRC" worktree add -q --detach "$BUILD" "$commit"
+	fi
 	git -C "$BUILD" cat-file -e "$commit^{commit}" 2> /dev/null || git -C "$BUILD" fetch -q --no-tags "$SRC" "$commit"
 	rm -f "$(git -C "$BUILD" rev-parse --absolute-git-dir)/index.lock"
 	git -C "$BUILD" checkout -q -f --detach "$commit"
@@ -157,7 +164,7 @@ cases_of() {
 		[ -e "$(kept "$commit" "$variant")" ] || todo+=("$variant")
 	done
 	if [ ${#todo[@]} -gt 0 ]; then
-		with_lock build build "$commit" "${todo[@]}"
+		with_lock "build-each-$BASE_KEY" build "$commit" "${todo[@]}"
 		BUILT=$((BUILT + ${#todo[@]}))
 	fi
 	for variant in $VARIANTS; do
@@ -183,7 +190,7 @@ esac
 need_cmd gcc gcc
 need_cmd ccache ccache
 "$TOP/harness/base.sh"
-need_space "$CACHE" 3
+need_space "$CACHE" 5
 HEAD_COMMIT=$(sgit rev-parse -q --verify "${COMMIT:-$SERIES_BRANCH}^{commit}") || die "no commit ${COMMIT:-$SERIES_BRANCH} in $SRC; next: make tree"
 BASE_COMMIT=$(sgit rev-parse "$BASE_TAG^{commit}")
 KEPT=$CACHE/check
