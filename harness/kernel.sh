@@ -102,8 +102,8 @@ build() {
 	checkout
 	configure
 	if [ -n "$MAKE_ARGS" ]; then
-		# shellcheck disable=SC2086  # several
-		kmake -k $MAKE_ARGS > "$LOG" 2>&1
+		# several, quoted as for the shell
+		eval "kmake -k $MAKE_ARGS" > "$LOG" 2>&1
 		return
 	fi
 	! grep -q '^CONFIG_MODULES=y' "$OBJ/.config" || targets='bzImage modules'
