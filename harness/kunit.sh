@@ -88,7 +88,8 @@ tap_begin "$LOGS/results/kunit.tap" kunit
 step "KUnit${glob:+ $glob}, kernel configuration $config"
 rc=0
 "$TOP/harness/vm.sh" --cpus 2 --mem 1500M --timeout 400 --quiet --image "$IMG" --log "$OUT/guest.log" \
-	--append "kunit.enable=1 kunit.autorun=1${glob:+ kunit.filter_glob=$glob}" -- true || rc=$?
+	--append "kunit.enable=1 kunit.autorun=1${glob:+ kunit.filter_glob=$glob}" \
+	-- sh -c 'find /lib/modules/ -name "*_kunit.ko*" | sed "s,.*/,,; s,\.ko.*,," | xargs -r -n 1 modprobe' || rc=$?
 cases "$OUT/guest.log.console" > "$OUT/cases"
 while IFS=$'\t' read -r status name detail; do
 	case $status in

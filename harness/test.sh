@@ -1,11 +1,11 @@
 #!/bin/bash
 # usage: test.sh
 # All tests: static checks, every patch builds alone, KUnit, selftests, OpenVPN
-# interoperability. Builds and guests run side by side, the builds at low
-# priority. Prints what failed with its log, why cases were skipped, and as last
-# line "N passed, N failed, N skipped". Results: $LOGS/results/*.tap.
-# SUITES="kunit interop": only these. PER_PATCH=1: KUnit and selftests at every
-# patch too.
+# interoperability, and KUnit and some selftests again on the debug kernel.
+# Builds and guests run side by side, the builds at low priority. Prints what
+# failed with its log, why cases were skipped, and as last line "N passed, N
+# failed, N skipped". Results: $LOGS/results/*.tap. SUITES="kunit interop": only
+# these. PER_PATCH=1: KUnit and selftests at every patch too.
 
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -20,10 +20,10 @@ case ${1:-} in
 *) die "unknown argument $1; next: test.sh --help" ;;
 esac
 
-SUITES=${SUITES:-check build-each kunit kselftest interop}
+SUITES=${SUITES:-check build-each kunit kselftest interop debug}
 RESULTS=$LOGS/results
 for s in $SUITES; do
-	[ -x "$TOP/harness/$s.sh" ] || die "no suite $s; next: SUITES of check build-each kunit kselftest interop"
+	[ -x "$TOP/harness/$s.sh" ] || die "no suite $s; next: SUITES of check build-each kunit kselftest interop debug"
 done
 
 wants() { [[ " $SUITES " == *" $1 "* ]]; }
@@ -68,10 +68,19 @@ guests() {
 	done
 }
 
+# the debug kernel first: its guest then runs beside what is left to build
 builds() {
+	local debug
+
 	renice -n 15 -p $BASHPID > /dev/null
+	if wants debug; then
+		say "debug kernel ($LOGS/test-debug-kernel.log)"
+		"$TOP/harness/kernel.sh" debug "$COMMIT" > "$LOGS/test-debug-kernel.log" 2>&1 || true
+	fi
+	suite debug & debug=$!
 	suite check
 	suite build-each
+	wait "$debug"
 }
 
 prepare run 1

@@ -82,6 +82,9 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# modules of this very kernel, where it has some
+[ ! -d "$image/modules/lib/modules" ] || shares+=("ro modules=$image/modules/lib/modules")
+
 # as they are now: an edit must not reach a script that a guest is running
 mkdir "$ctl/harness"
 cp -r "$TOP/harness/guest" "$ctl/harness/"
@@ -108,6 +111,7 @@ n=0
 			printf 'mkdir -p /mnt/%s\nmount -t 9p -o %s %s /mnt/%s\n' "$name" "$opts" "$name" "$name"
 		n=$((n + 1))
 	done
+	[ ! -d "$image/modules/lib/modules" ] || printf 'mount --bind /mnt/modules /lib/modules\n'
 	printf '%s\n' \
 		'ln -sfn /proc/self/fd/1 /dev/stdout' \
 		'ln -sfn /proc/self/fd/2 /dev/stderr' \
