@@ -85,6 +85,26 @@ trap 'exit 143' TERM HUP
 # modules of this very kernel, where it has some
 [ ! -d "$image/modules/lib/modules" ] || shares+=("ro modules=$image/modules/lib/modules")
 
+# kvm_boots: does a kernel get as far as the search for its root under KVM? Some
+# machines have a /dev/kvm on which it does not. Asked once a boot of the host.
+kvm_boots() {
+	local verdict
+
+	verdict=$CACHE/kvm-$(cat /proc/sys/kernel/random/boot_id)
+	if [ ! -s "$verdict" ]; then
+		rm -f "$CACHE"/kvm-*
+		timeout -k 2 30 qemu-system-x86_64 -machine accel=kvm -cpu host -m 512M -nodefaults -no-reboot \
+			-display none -serial stdio -kernel "$image/bzImage" -append "console=ttyS0 panic=-1" \
+			< /dev/null > "$ctl/kvm" 2>&1 || true
+		if grep -qa 'Unable to mount root' "$ctl/kvm"; then
+			echo yes > "$verdict"
+		else
+			echo no > "$verdict"
+		fi
+	fi
+	[ "$(cat "$verdict")" = yes ]
+}
+
 # as they are now: an edit must not reach a script that a guest is running
 mkdir "$ctl/harness"
 cp -r "$TOP/harness/guest" "$ctl/harness/"
@@ -134,10 +154,14 @@ if [ "$icount" -eq 1 ]; then
 	how="TCG, instruction counting"
 	args+=(--disable-kvm)
 	qemu+=" -cpu max -icount shift=0,sleep=off"
-elif [ -r /dev/kvm ] && [ -w /dev/kvm ]; then
+elif [ ! -r /dev/kvm ] || [ ! -w /dev/kvm ]; then
+	how="TCG (no usable /dev/kvm)"
+	args+=(--disable-kvm)
+	qemu+=" -cpu max"
+elif with_lock kvm kvm_boots; then
 	how="KVM"
 else
-	how="TCG (no usable /dev/kvm)"
+	how="TCG (/dev/kvm is there, but a kernel does not boot on it)"
 	args+=(--disable-kvm)
 	qemu+=" -cpu max"
 fi
