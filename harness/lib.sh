@@ -41,14 +41,17 @@ need_cmd() {
 
 # with_lock NAME cmd...: one at a time over all runs that share the cache
 with_lock() {
-	local name=$1 fd
+	local name=$1 fd rc=0
 
 	shift
 	mkdir -p "$CACHE/lock"
 	exec {fd}> "$CACHE/lock/$name"
 	flock "$fd"
+	# not "|| rc=$?": errexit has to hold in there
 	"$@" {fd}>&-
+	rc=$?
 	exec {fd}>&-
+	return "$rc"
 }
 
 # The base kernel that is worked on: KERNEL=/path/to/tree, or BASE=7.3|7.2

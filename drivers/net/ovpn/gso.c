@@ -6,6 +6,7 @@
  *  where an aggregate goes is decided elsewhere.
  */
 
+#include <kunit/visibility.h>
 #include <linux/gfp.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
@@ -52,6 +53,7 @@ bool ovpn_gso_can_batch(const struct sk_buff *skb)
 	return !skb_shared(skb) && skb_frags_readable(skb) &&
 	       skb_transport_header_was_set(skb);
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_can_batch);
 
 /* Segment with the charge to the socket put aside: the segments have no owner,
  * the aggregates made of them are charged instead.
@@ -113,6 +115,7 @@ int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 
 	return PTR_ERR_OR_ZERO(gso->segs);
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_start);
 
 /**
  * ovpn_gso_left - how many segments are left
@@ -133,6 +136,7 @@ unsigned int ovpn_gso_left(const struct ovpn_gso *gso)
 
 	return n;
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_left);
 
 /**
  * ovpn_gso_done - check whether all segments have been taken
@@ -144,6 +148,7 @@ bool ovpn_gso_done(const struct ovpn_gso *gso)
 {
 	return gso->use_cursor ? !gso->cursor.left : !gso->segs;
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_done);
 
 /* How many of the next segments can go into one aggregate, which wants all of
  * them to be equally long, but the last one, which may be shorter.
@@ -481,6 +486,7 @@ struct sk_buff *ovpn_gso_next(struct ovpn_gso *gso,
 
 	return agg;
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_next);
 
 static struct sk_buff *ovpn_gso_cursor_segment(struct ovpn_gso *gso)
 {
@@ -535,6 +541,7 @@ struct sk_buff *ovpn_gso_next_segment(struct ovpn_gso *gso)
 
 	return seg;
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_next_segment);
 
 /**
  * ovpn_gso_finish - release all that is left
@@ -560,3 +567,4 @@ void ovpn_gso_finish(struct ovpn_gso *gso, bool complete)
 	else
 		kfree_skb(gso->skb);
 }
+EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_finish);

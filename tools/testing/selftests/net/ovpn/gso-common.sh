@@ -47,6 +47,12 @@ gso_require() {
 	done
 }
 
+# gso_skip_stage LABEL REASON: instead of ovpn_run_stage
+gso_skip_stage() {
+	__ktap_test ok "$1" "SKIP $2"
+	KTAP_CNT_SKIP=$((KTAP_CNT_SKIP + 1))
+}
+
 gso_outer_addr() {
 	if [ "${GSO_OUTER}" -eq 6 ]; then
 		printf 'fd00:0:0:1::%d' $(($1 + 1))
@@ -71,7 +77,9 @@ gso_silence() {
 	table ip6 gso_silence {
 		chain output {
 			type filter hook output priority -100; policy accept;
-			oifname "tun*" ip6 daddr ff02::/16 drop
+			oifname "tun*" icmpv6 type { mld-listener-report,
+				mld-listener-done, mld2-listener-report,
+				nd-router-solicit } drop
 		}
 	}
 	END
@@ -103,7 +111,8 @@ gso_setup_dev() {
 	local p=$1
 
 	ip -n "ovpn_peer${p}" link set "tun${p}" mtu "${GSO_MTU}" up
-	ip -n "ovpn_peer${p}" addr add "$(gso_inner_addr "${p}")/24" dev "tun${p}"
+	ip -n "ovpn_peer${p}" addr add "$(gso_inner_addr "${p}")/24" \
+		dev "tun${p}"
 	ip -n "ovpn_peer${p}" addr add "$(gso_inner_addr "${p}" 6)/64" \
 		dev "tun${p}" nodad
 }
@@ -213,14 +222,20 @@ gso_count_skbs() {
 
 # gso_skbs PEER: skbs since gso_count_skbs
 gso_skbs() {
-	gso_on "$1" nft -j list counter inet gso skbs |
-		jq '.nftables[] | .counter? | select(.) | .packets'
+	local out
+
+	out=$(gso_on "$1" nft list counter inet gso skbs)
+	out=${out#*packets }
+	printf '%s\n' "${out%% *}"
 }
 
 # gso_peer_stat PEER VPN|LINK RX|TX packets|bytes
 gso_peer_stat() {
-	gso_on "$1" "${OVPN_CLI}" get_peer "tun$1" 2>&1 |
-		awk -F: -v k="$2 $3 $4" 'index($1, k) { print $2 + 0; exit }'
+	local out
+
+	out=$(gso_on "$1" "${OVPN_CLI}" get_peer "tun$1" 2>&1)
+	[[ ${out} =~ "$2 $3 $4: "([0-9]+) ]] || return 0
+	printf '%s\n' "${BASH_REMATCH[1]}"
 }
 
 # gso_dev_stat PEER DEV NAME: such as tx_bytes
@@ -280,8 +295,8 @@ gso_mark_received() {
 	GSO_RX_DROPPED_START=$(gso_dev_stat "$2" "tun$2" rx_dropped)
 }
 
-# gso_expect_received FROM TO: each record of FROM has come to TO, and its packet
-# out of the device
+# gso_expect_received FROM TO: each record of FROM has come to TO, and its
+# packet out of the device
 gso_expect_received() {
 	local dropped rx tx vpn
 	local i
@@ -330,8 +345,8 @@ gso_ping() {
 gso_wait_listen() {
 	local i
 
-	for i in $(seq 100); do
-		gso_on "$1" ss -Hln "--$2" "sport = :$3" | grep -q . && return
+	for ((i = 0; i < 100; i++)); do
+		[ -z "$(gso_on "$1" ss -Hln "--$2" "sport = :$3")" ] || return 0
 		sleep 0.1
 	done
 	gso_fail "nobody listens on $2 port $3 (${i} tries)"
@@ -339,46 +354,57 @@ gso_wait_listen() {
 
 # port of the transfers below; set it to run several at a time
 GSO_DATA_PORT=${GSO_DATA_PORT:-4000}
+# options of ovpn-traffic for them
+GSO_SEND_OPTS=()
+GSO_RECV_OPTS=()
+# what to run the sender with
+GSO_SEND_PREFIX=()
 
-# gso_transfer TO udp|tcp RECV_CMD -- SEND_CMD: run the receiver in the
-# namespace of TO, then the sender; both shall print the same line
+# gso_transfer FROM TO udp|tcp SENDER_ARG... -- RECEIVER_ARG...: run the
+# receiver, then the sender; both shall print the same line. What else they say
+# is in ${GSO_TMP}/PORT.send.err and PORT.recv.err
 gso_transfer() {
-	local to=$1
-	local proto=$2
-	local out="${GSO_TMP}/transfer.${GSO_DATA_PORT}.${proto}"
-	local recv=()
+	local from=$1
+	local to=$2
+	local proto=$3
+	local out="${GSO_TMP}/${GSO_DATA_PORT}"
+	local send=()
 	local rc=0
 	local pid
 
-	shift 2
+	shift 3
 	while [ "$1" != -- ]; do
-		recv+=("$1")
+		send+=("$1")
 		shift
 	done
 	shift
 
-	gso_on "${to}" "${GSO_TRAFFIC}" "${recv[@]}" >"${out}.recv" 2>&1 &
+	# not gso_on: no shell in between, for kill and the ERR trap
+	ip netns exec "ovpn_peer${to}" "${GSO_TRAFFIC}" "${GSO_RECV_OPTS[@]}" \
+		"${proto}-recv" "$@" >"${out}.recv" 2>"${out}.recv.err" &
 	pid=$!
 	gso_wait_listen "${to}" "${proto}" "${GSO_DATA_PORT}"
-	"$@" >"${out}.send" 2>&1 || rc=$?
+	gso_on "${from}" "${GSO_SEND_PREFIX[@]}" "${GSO_TRAFFIC}" \
+		"${GSO_SEND_OPTS[@]}" "${proto}-send" "${send[@]}" \
+		>"${out}.send" 2>"${out}.send.err" || rc=$?
 	[ "${rc}" -eq 0 ] || kill "${pid}" 2>/dev/null || true
 	wait "${pid}" || rc=$?
 	[ "${rc}" -eq 0 ] && cmp -s "${out}.send" "${out}.recv" && return
-	gso_fail "${proto} transfer (${rc}): $(cat "${out}.send") sent," \
-		"$(cat "${out}.recv") received"
+	gso_fail "${proto} transfer (${rc}):" \
+		"sent $(cat "${out}.send" "${out}.send.err")," \
+		"received $(cat "${out}.recv" "${out}.recv.err")"
 }
 
 # gso_udp_transfer FROM TO 4|6 LEN SEG COUNT: COUNT sends of LEN bytes, cut
 # every SEG bytes (0: not)
 gso_udp_transfer() {
-	local addr datagrams
+	local datagrams=$6
+	local addr
 
 	addr=$(gso_inner_addr "$2" "$3")
-	datagrams=$6
 	[ "$5" -eq 0 ] || datagrams=$(($6 * (($4 + $5 - 1) / $5)))
-	gso_transfer "$2" udp udp-recv "${addr}" "${GSO_DATA_PORT}" \
-		"${datagrams}" -- gso_on "$1" "${GSO_TRAFFIC}" udp-send \
-		"${addr}" "${GSO_DATA_PORT}" "$4" "$5" "$6"
+	gso_transfer "$1" "$2" udp "${addr}" "${GSO_DATA_PORT}" "$4" "$5" "$6" \
+		-- "${addr}" "${GSO_DATA_PORT}" "${datagrams}"
 }
 
 # gso_tcp_transfer FROM TO 4|6 BYTES [MSS]
@@ -386,9 +412,42 @@ gso_tcp_transfer() {
 	local addr
 
 	addr=$(gso_inner_addr "$2" "$3")
-	gso_transfer "$2" tcp tcp-recv "${addr}" "${GSO_DATA_PORT}" -- \
-		gso_on "$1" "${GSO_TRAFFIC}" tcp-send "${addr}" \
-		"${GSO_DATA_PORT}" "${@:4}"
+	gso_transfer "$1" "$2" tcp "${addr}" "${GSO_DATA_PORT}" "${@:4}" \
+		-- "${addr}" "${GSO_DATA_PORT}"
+}
+
+# gso_burst FROM tcp4|tcp6|udp4|udp6: bursts to peer 1, by way of peer 0, the
+# last segment of which is an odd one
+gso_burst() {
+	gso_mark 0
+	case $2 in
+	tcp*)
+		gso_tcp_transfer "$1" 1 "${2#tcp}" 500001
+		;;
+	udp*)
+		gso_udp_transfer "$1" 1 "${2#udp}" 20501 1001 6
+		;;
+	esac
+}
+
+# gso_bursts_batched FROM KIND...
+gso_bursts_batched() {
+	local kind
+
+	for kind in "${@:2}"; do
+		gso_burst "$1" "${kind}"
+		gso_expect_batched 0
+	done
+}
+
+# gso_bursts_single FROM KIND...
+gso_bursts_single() {
+	local kind
+
+	for kind in "${@:2}"; do
+		gso_burst "$1" "${kind}"
+		gso_expect_single 0
+	done
 }
 
 gso_exit() {

@@ -21,22 +21,29 @@ gso_batch_udp() {
 }
 
 gso_batch_tcp() {
-	gso_tcp_transfer 0 1 "$1" 600000
+	gso_tcp_transfer 0 1 "$1" 500000
 }
 
 # gso_batch_transfer: both kinds of bursts, IPv4 and IPv6 inside, leave in few
 # skbs and arrive
 gso_batch_transfer() {
-	local af kind
-
 	gso_mark_received 0 1
-	for af in 4 6; do
-		for kind in udp tcp; do
-			gso_mark 0
-			"gso_batch_${kind}" "${af}"
-			gso_expect_batched 0 5
-		done
-	done
+
+	# one skb for each call
+	gso_mark 0
+	gso_batch_udp 4
+	gso_batch_udp 6
+	gso_expect_batched 0
+	if [ "${GSO_RECORDS}" -ne 240 ] || [ "${GSO_SKBS}" -ne 10 ]; then
+		gso_fail "${GSO_RECORDS} records in ${GSO_SKBS} skbs"
+	fi
+
+	gso_mark 0
+	gso_batch_tcp 4
+	gso_batch_tcp 6
+	# it starts with short bursts
+	gso_expect_batched 0 2
+
 	gso_expect_received 0 1
 }
 
@@ -57,7 +64,7 @@ gso_batch_variant() {
 
 	case "${wire}" in
 	whole)
-		[ $((3 * packets)) -le "${records}" ] ||
+		[ $((2 * packets)) -le "${records}" ] ||
 			gso_fail "${records} records in ${packets} packets"
 		;;
 	single)
@@ -114,7 +121,7 @@ gso_batch_capture() {
 
 gso_batch_capture_stop() {
 	kill "${GSO_BATCH_PIDS[@]}"
-	wait "${GSO_BATCH_PIDS[@]}"
+	wait "${GSO_BATCH_PIDS[@]}" || true
 }
 
 # gso_batch_wire COMMON_OPTION FEATURE off: what is on the wire after aggregates
@@ -140,7 +147,7 @@ gso_batch_wire() {
 			want+=("${rest}x1")
 		done
 	done
-	gso_expect_batched 0 5
+	gso_expect_batched 0
 	gso_expect_received 0 1
 	gso_batch_capture_check 1 "${GSO_RECORDS}" "${option[@]}"
 	gso_batch_capture_check 0 "${GSO_RECORDS}" order "${option[@]}"
@@ -152,9 +159,9 @@ gso_batch_wire() {
 	gso_batch_capture
 	gso_batch_tcp 4 &
 	i=$!
-	gso_batch_udp 6 40
+	GSO_DATA_PORT=4001 gso_batch_udp 6 40
 	wait "${i}"
-	gso_expect_batched 0 5
+	gso_expect_batched 0
 	gso_expect_received 0 1
 	gso_read 0
 	gso_batch_capture_check 0 "${GSO_RECORDS}" "${option[@]}"
@@ -162,6 +169,7 @@ gso_batch_wire() {
 	gso_batch_capture_stop
 
 	gso_offload 0 "${GSO_DEV}" "${@/off/on}"
+	gso_batch_transfer
 }
 
 gso_batch_setup() {
@@ -187,7 +195,6 @@ gso_batch_variants() {
 	ovpn_run_stage "${v}: no GSO below" gso_batch_variant any gso off
 	ovpn_run_stage "${v}: no offload below" gso_batch_variant single \
 		tx off sg off tso off gso off tx-udp-segmentation off
-	ovpn_run_stage "${v}: batches again" gso_batch_variant whole
 	ovpn_run_stage "${v}: records on the wire" gso_batch_wire none tx off
 	ovpn_run_stage "${v}: records on the wire, checksum offload" \
 		gso_batch_wire partial tx-udp-segmentation off
@@ -240,7 +247,7 @@ gso_batch_kind() {
 	done
 }
 
-gso_start 24
+gso_start 22
 
 gso_batch_variants 4
 gso_batch_variants 6
