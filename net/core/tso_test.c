@@ -24,7 +24,7 @@
  * seed that it has printed.
  */
 #define TSO_TEST_SEED		0
-#define TSO_TEST_ROUNDS		400
+#define TSO_TEST_ROUNDS		300
 
 #define TSO_TEST_FRAGS		6
 /* the longest payload */
@@ -799,7 +799,7 @@ static void tso_test_random_geom(struct rnd_state *rnd, struct tso_test_geom *g)
 	}
 
 	g->mss = tso_test_random_mss(rnd);
-	len = g->mss * (1 + tso_test_below(rnd, 64));
+	len = g->mss * (1 + tso_test_below(rnd, 24));
 	switch (tso_test_below(rnd, 4)) {
 	case 0:
 		len += g->mss;

@@ -1368,14 +1368,14 @@ static void ovpn_gso_test_ids_end(struct kunit *test)
 	consume_skb(agg);
 
 	/* four are left */
-	KUNIT_EXPECT_PTR_EQ(test, ovpn_gso_test_next(ctx), ERR_PTR(-EAGAIN));
+	KUNIT_ASSERT_PTR_EQ(test, ovpn_gso_test_next(ctx), ERR_PTR(-EAGAIN));
 	KUNIT_EXPECT_EQ(test, ctx->gso.records, 0);
 	KUNIT_EXPECT_EQ(test, ctx->gso.dropped, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(seq_num), -4);
 
 	/* all have been given out */
 	atomic_set(seq_num, 0);
-	KUNIT_EXPECT_PTR_EQ(test, ovpn_gso_test_next(ctx), ERR_PTR(-ERANGE));
+	KUNIT_ASSERT_PTR_EQ(test, ovpn_gso_test_next(ctx), ERR_PTR(-ERANGE));
 	KUNIT_EXPECT_EQ(test, ctx->gso.records, 0);
 	KUNIT_EXPECT_EQ(test, ctx->gso.dropped, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(seq_num), 0);

@@ -36,10 +36,10 @@
 #define SOL_UDP 17
 #endif
 
-#define CHUNK (1UL << 16)
+#define CHUNK 0x10000UL
 #define PAGE 4096UL
 /* holds bursts of a fast sender until the receiver gets to run */
-#define RCVBUF (1 << 26)
+#define RCVBUF 0x4000000
 #define SILENCE_SECS 10
 #define STREAM_SECS 60
 
@@ -122,7 +122,7 @@ static uint64_t hash(uint64_t h, const char *buf, size_t len)
 	return h;
 }
 
-static unsigned long number(const char *s)
+static unsigned long parse_number(const char *s)
 {
 	unsigned long n;
 	char *end;
@@ -143,8 +143,8 @@ static uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-static socklen_t address(const char *addr, const char *port,
-			 struct sockaddr_storage *ss)
+static socklen_t parse_address(const char *addr, const char *port,
+			       struct sockaddr_storage *ss)
 {
 	struct sockaddr_in6 *in6 = (void *)ss;
 	struct sockaddr_in *in = (void *)ss;
@@ -152,13 +152,13 @@ static socklen_t address(const char *addr, const char *port,
 	memset(ss, 0, sizeof(*ss));
 	if (inet_pton(AF_INET, addr, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
-		in->sin_port = htons(number(port));
+		in->sin_port = htons(parse_number(port));
 		return sizeof(*in);
 	}
 	if (inet_pton(AF_INET6, addr, &in6->sin6_addr) != 1)
 		error(1, 0, "not an address: %s", addr);
 	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(number(port));
+	in6->sin6_port = htons(parse_number(port));
 	return sizeof(*in6);
 }
 
@@ -212,7 +212,7 @@ static void data_init(size_t sends, size_t len, size_t bytes)
 	if (opt.method > METHOD_ZEROCOPY) {
 		if (pipe(data.pipe))
 			error(1, errno, "pipe");
-		if (fcntl(data.pipe[0], F_SETPIPE_SZ, 1 << 20) < 0)
+		if (fcntl(data.pipe[0], F_SETPIPE_SZ, 0x100000) < 0)
 			error(1, errno, "pipe size");
 	}
 
@@ -248,7 +248,7 @@ static int sender(char **argv, int type, int mss)
 			      SOF_TIMESTAMPING_OPT_ID_TCP;
 	const struct sock_txtime txtime = { .clockid = CLOCK_MONOTONIC };
 	struct sockaddr_storage ss;
-	socklen_t len = address(argv[0], argv[1], &ss);
+	socklen_t len = parse_address(argv[0], argv[1], &ss);
 	int fd;
 
 	fd = socket(ss.ss_family, type, 0);
@@ -278,7 +278,7 @@ static int sender(char **argv, int type, int mss)
 static int receiver(char **argv, int type)
 {
 	struct sockaddr_storage ss;
-	socklen_t len = address(argv[0], argv[1], &ss);
+	socklen_t len = parse_address(argv[0], argv[1], &ss);
 	int fd;
 
 	fd = socket(ss.ss_family, type, 0);
@@ -543,9 +543,9 @@ static int udp_send(int argc, char **argv)
 
 	if (argc != 5)
 		return -1;
-	len = number(argv[2]);
-	seg = number(argv[3]);
-	count = number(argv[4]);
+	len = parse_number(argv[2]);
+	seg = parse_number(argv[3]);
+	count = parse_number(argv[4]);
 	if (!len || len > CHUNK || seg > len)
 		error(1, 0, "bad length");
 
@@ -586,7 +586,7 @@ static int udp_recv(int argc, char **argv)
 
 	if (argc != 3)
 		return -1;
-	count = number(argv[2]);
+	count = parse_number(argv[2]);
 
 	fd = receiver(argv, SOCK_DGRAM);
 	set_opt(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF);
@@ -618,12 +618,12 @@ static int tcp_send(int argc, char **argv)
 
 	if (argc != 3 && argc != 4)
 		return -1;
-	bytes = number(argv[2]);
+	bytes = parse_number(argv[2]);
 	count = (bytes + CHUNK - 1) / CHUNK;
 
 	data_init(count, CHUNK, bytes);
 	before = must_settle() ? data_hash(count) : 0;
-	fd = sender(argv, SOCK_STREAM, argc == 4 ? number(argv[3]) : 0);
+	fd = sender(argv, SOCK_STREAM, argc == 4 ? parse_number(argv[3]) : 0);
 
 	answer_init(count);
 	for (i = 0; i < count; i++) {
@@ -696,19 +696,19 @@ static int udp_flood(int argc, char **argv)
 
 	if (argc != 4)
 		return -1;
-	len = number(argv[2]);
+	len = parse_number(argv[2]);
 	if (len > sizeof(buf))
 		error(1, 0, "bad length");
 
 	while (true) {
 		struct sockaddr_storage ss;
-		socklen_t slen = address(argv[0], argv[1], &ss);
+		socklen_t slen = parse_address(argv[0], argv[1], &ss);
 
 		/* connecting fails as long as there is no route */
 		fd = socket(ss.ss_family, SOCK_DGRAM, 0);
 		if (fd < 0)
 			error(1, errno, "socket");
-		set_opt(fd, SOL_UDP, UDP_SEGMENT, number(argv[3]));
+		set_opt(fd, SOL_UDP, UDP_SEGMENT, parse_number(argv[3]));
 		if (!connect(fd, (struct sockaddr *)&ss, slen)) {
 			while (send(fd, buf, len, 0) >= 0 ||
 			       errno == ECONNREFUSED)
@@ -731,7 +731,7 @@ static int tcp_flood(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	while (true) {
 		struct sockaddr_storage ss;
-		socklen_t slen = address(argv[0], argv[1], &ss);
+		socklen_t slen = parse_address(argv[0], argv[1], &ss);
 
 		fd = socket(ss.ss_family, SOCK_STREAM, 0);
 		if (fd < 0)
@@ -803,7 +803,7 @@ static const struct {
 	{ "sink", "ADDR PORT", sink },
 };
 
-static void usage(void)
+static void print_usage(void)
 {
 	size_t i;
 
@@ -822,7 +822,7 @@ static void usage(void)
 		"options of receivers:\n"
 		"  -e         print when the first and the last data came\n"
 		"options of both:\n"
-		"  -s         scribble on the data meanwhile: there is no hash\n");
+		"  -s         scribble on the data: there is no hash\n");
 	exit(2);
 }
 
@@ -855,10 +855,10 @@ int main(int argc, char **argv)
 			opt.method = find_method(optarg);
 			break;
 		case 'p':
-			opt.prio = number(optarg);
+			opt.prio = parse_number(optarg);
 			break;
 		case 'r':
-			opt.rate = number(optarg);
+			opt.rate = parse_number(optarg);
 			break;
 		case 's':
 			opt.scribble = true;
@@ -870,10 +870,10 @@ int main(int argc, char **argv)
 			opt.drain = true;
 			break;
 		case 'x':
-			opt.delay_ms = number(optarg);
+			opt.delay_ms = parse_number(optarg);
 			break;
 		default:
-			usage();
+			print_usage();
 		}
 	}
 
@@ -883,6 +883,6 @@ int main(int argc, char **argv)
 					   argv + optind + 1);
 	}
 	if (ret < 0)
-		usage();
+		print_usage();
 	return ret;
 }

@@ -17,7 +17,8 @@ GSO_BATCH_HEADER=0x4800000a
 gso_require ethtool jq nft python3 ss tcpdump
 
 gso_batch_udp() {
-	gso_udp_transfer 0 1 "$1" "${GSO_BATCH_LEN}" "${GSO_BATCH_SEG}" "${2:-5}"
+	gso_udp_transfer 0 1 "$1" "${GSO_BATCH_LEN}" "${GSO_BATCH_SEG}" \
+		"${2:-5}"
 }
 
 gso_batch_tcp() {
@@ -235,24 +236,26 @@ gso_batch_upper() {
 	done
 }
 
+# gso_batch_kind KIND 4|6
 gso_batch_kind() {
-	for GSO_OUTER in 4 6; do
-		gso_teardown
-		gso_setup_underlay
-		gso_quiet 0
-		gso_quiet 1
-		gso_batch_upper "$1"
-		gso_setup_tunnel
-		gso_batch_transfer
-	done
+	GSO_OUTER=$2
+	gso_teardown
+	gso_setup_underlay
+	gso_quiet 0
+	gso_quiet 1
+	gso_batch_upper "$1"
+	gso_setup_tunnel
+	gso_batch_transfer
 }
 
 gso_start 22
 
 gso_batch_variants 4
 gso_batch_variants 6
-for kind in VLAN macvlan bridge "pair of macvlans"; do
-	ovpn_run_stage "underlay: ${kind}" gso_batch_kind "${kind}"
-done
+ovpn_run_stage "underlay: VLAN" gso_batch_kind VLAN 4
+ovpn_run_stage "underlay: macvlan" gso_batch_kind macvlan 6
+ovpn_run_stage "underlay: bridge" gso_batch_kind bridge 4
+ovpn_run_stage "underlay: pair of macvlans" \
+	gso_batch_kind "pair of macvlans" 6
 
 gso_finish

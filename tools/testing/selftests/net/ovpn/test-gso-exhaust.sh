@@ -127,7 +127,7 @@ gso_exhaust_resume() {
 	gso_expect_batched 0 10
 }
 
-# gso_exhaust_stage LABEL FUNCTION: unless the kernel can not be told to skip IDs
+# gso_exhaust_stage LABEL FUNCTION: unless IDs can not be wound forward here
 gso_exhaust_stage() {
 	if [ -n "${GSO_EXHAUST_SKIP}" ]; then
 		gso_skip_stage "$1" "${GSO_EXHAUST_SKIP}"

@@ -371,7 +371,8 @@ gso_fallback_cryptd_del() {
 
 	[ -n "${GSO_FALLBACK_CRYPTD}" ] || return 0
 	for i in $(seq 100); do
-		./gso-cryptd.py del "${GSO_FALLBACK_CRYPTD}" 2>/dev/null && break
+		./gso-cryptd.py del "${GSO_FALLBACK_CRYPTD}" 2>/dev/null &&
+			break
 		[ "${i}" -lt 100 ] ||
 			gso_fail "${GSO_FALLBACK_CRYPTD} can not be removed"
 		sleep 0.2

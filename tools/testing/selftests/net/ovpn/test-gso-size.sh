@@ -173,7 +173,8 @@ gso_size_run() {
 	packets=$(($(gso_dev_stat 0 "${GSO_DEV}" tx_packets) - packets))
 	lengths=$(gso_size_lengths)
 
-	name="limits ${GSO_SIZE_MAX}, ${GSO_SIZE_SEGS}: ${GSO_SIZE_CASES[*]/%/,}"
+	name="limits ${GSO_SIZE_MAX}, ${GSO_SIZE_SEGS}:"
+	name+=" ${GSO_SIZE_CASES[*]/%/,}"
 	[ "${lengths}" = "${expected}" ] ||
 		gso_fail "${name} sent ${lengths}, not ${expected}"
 	gso_expect_received 0 1
@@ -183,7 +184,8 @@ gso_size_run() {
 
 	# small enough for the device to get aggregates as they are, but for
 	# what neighbour discovery adds
-	[ $((GSO_RECORDS - GSO_SKBS)) -lt 20 ] || [ "${GSO_SIZE_SOFT}" -eq 1 ] ||
+	[ $((GSO_RECORDS - GSO_SKBS)) -lt 20 ] ||
+		[ "${GSO_SIZE_SOFT}" -eq 1 ] ||
 		[ $((packets - GSO_SKBS)) -lt 10 ] ||
 		gso_fail "${name} device got ${packets} for ${GSO_SKBS} skbs"
 

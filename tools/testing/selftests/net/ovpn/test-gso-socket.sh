@@ -42,7 +42,8 @@ gso_socket_setup() {
 
 # gso_socket_charged: what a socket was charged for when it had sent all
 gso_socket_charged() {
-	awk '$1 == "charged" { print $2 }' "${GSO_TMP}/${GSO_DATA_PORT}.send.err"
+	awk '$1 == "charged" { print $2 }' \
+		"${GSO_TMP}/${GSO_DATA_PORT}.send.err"
 }
 
 # gso_socket_some_batched: TCP sends few segments at once at a low rate
@@ -130,8 +131,8 @@ gso_socket_tsq() {
 			# what has no owner gets above a megabyte here
 			[ "${GSO_SOCKET_BACKLOG}" -le $((2 * off + 131072)) ] ||
 				gso_fail "uso ${uso}, ${qdisc}:" \
-					"${GSO_SOCKET_BACKLOG} bytes wait, not" \
-					"batched ${off}"
+					"${GSO_SOCKET_BACKLOG} bytes wait," \
+					"not batched ${off}"
 		done
 	done
 	gso_socket_uso on
@@ -175,7 +176,7 @@ gso_socket_paced() {
 	local rate try off
 
 	shift
-	for try in 1 2 3; do
+	for try in 1 2 3 4 5; do
 		gso_mark 0
 		"$@"
 		gso_socket_some_batched
@@ -288,17 +289,17 @@ gso_socket_scribble() {
 # gso_socket_count_meta EXPRESSION: count aggregates, and those that match
 gso_socket_count_meta() {
 	gso_on 0 nft -f - <<-END
-	table inet meta
-	delete table inet meta
-	table inet meta {
-		counter all { }
-		counter match { }
+	table inet gso_meta
+	delete table inet gso_meta
+	table inet gso_meta {
+		counter seen { }
+		counter matching { }
 		chain output {
 			type filter hook output priority 1; policy accept;
 			udp sport ${GSO_PORT} meta length > 3000 \
-				counter name all
+				counter name seen
 			udp sport ${GSO_PORT} meta length > 3000 \
-				$1 counter name match
+				$1 counter name matching
 		}
 	}
 	END
@@ -306,15 +307,15 @@ gso_socket_count_meta() {
 
 # gso_socket_expect_meta WHAT: all aggregates have matched
 gso_socket_expect_meta() {
-	local all match
+	local seen matching
 
-	all=$(gso_on 0 nft -j list counter inet meta all |
+	seen=$(gso_on 0 nft -j list counter inet gso_meta seen |
 		jq '.nftables[] | .counter? | select(.) | .packets')
-	match=$(gso_on 0 nft -j list counter inet meta match |
+	matching=$(gso_on 0 nft -j list counter inet gso_meta matching |
 		jq '.nftables[] | .counter? | select(.) | .packets')
-	[ "${all}" -ge 10 ] || gso_fail "only ${all} aggregates"
-	[ "${match}" -eq "${all}" ] ||
-		gso_fail "${match} of ${all} aggregates have the $1"
+	[ "${seen}" -ge 10 ] || gso_fail "only ${seen} aggregates"
+	[ "${matching}" -eq "${seen}" ] ||
+		gso_fail "${matching} of ${seen} aggregates have the $1"
 }
 
 gso_socket_priority() {

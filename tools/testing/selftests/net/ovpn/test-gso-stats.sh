@@ -195,7 +195,9 @@ gso_stats_no_key() {
 	gso_on 0 "${OVPN_CLI}" del_key tun0 1 1
 	gso_stats_lost on
 	gso_stats_lost off
+	# packet IDs start again: both need to know
 	gso_add_key 0
+	gso_add_key 1
 	gso_ping 0 1 4 100
 }
 
