@@ -22,8 +22,8 @@ while [ $# -gt 0 ]; do
 	esac
 done
 # one test may take this long; the guest's own limit is the sum of its tests
-limit=420
-[ "$config" = run ] || limit=1200
+limit=600 mem=2G
+[ "$config" = run ] || limit=1500 mem=3G
 
 prepare "$config" 1
 DIR=$STAGE/tools/testing/selftests/net/ovpn
@@ -115,7 +115,7 @@ step "${#tests[@]} tests in $guests guests, kernel configuration $config"
 for ((g = 1; g <= guests; g++)); do
 	mapfile -t mine < <(awk -v g="$g" '$1 == g { print $2 }' <<< "$shares")
 	mkdir -p "$OUT/guest$g"
-	"$TOP/harness/vm.sh" --cpus 2 --mem 2G --timeout $((120 + limit * ${#mine[@]})) --image "$IMG" \
+	"$TOP/harness/vm.sh" --cpus 2 --mem "$mem" --timeout $((120 + limit * ${#mine[@]})) --image "$IMG" \
 		--ro "stage=$STAGE" --rw "out=$OUT/guest$g" --log "$OUT/guest$g.log" \
 		-- bash /mnt/harness/guest/kselftest.sh "$limit" "${mine[@]}" &
 	pids+=($!)

@@ -29,8 +29,8 @@ expected() {
 
 	git -C "$SRC" diff --name-only --diff-filter=d base "$COMMIT" -- '*.c' | while read -r f; do
 		git -C "$SRC" show "$COMMIT:$f" | awk '
-			/struct kunit_suite .*= *\{/ { in_suite = 1 }
-			in_suite && /\.name *= *"/ { split($0, q, "\""); print q[2] }
+			/struct kunit_suite .*=[[:space:]]*\{/ { in_suite = 1 }
+			in_suite && /\.name[[:space:]]*=[[:space:]]*"/ { split($0, q, "\""); print q[2] }
 			/^\}/ { in_suite = 0 }'
 	done | sort -u
 }
@@ -38,7 +38,8 @@ expected() {
 # cases CONSOLE: "status<TAB>suite: case[: parameter]<TAB>detail" a line. KUnit
 # indents by 4 a level: suite 0, case 4, parameter of a case 8.
 cases() {
-	sed -E 's/^(<[0-9]+>)?\[ *[0-9.]+\](\[[^]]*\])? ?//' "$1" | awk '
+	# a serial console ends lines with CR as well
+	sed -E 's/\r+$//; s/^(<[0-9]+>)?\[ *[0-9.]+\](\[[^]]*\])? ?//' "$1" | awk '
 		function emit(status, name, detail) { printf "%s\t%s\t%s\n", status, name, detail }
 		function parse(line) {
 			status = line ~ /^not ok/ ? "not" : line ~ /# SKIP/ ? "skip" : "ok"
@@ -86,8 +87,10 @@ mkdir -p "$OUT"
 tap_begin "$LOGS/results/kunit.tap" kunit
 
 step "KUnit${glob:+ $glob}, kernel configuration $config"
+mem=1500M limit=600
+[ "$config" = run ] || mem=2500M limit=1500
 rc=0
-"$TOP/harness/vm.sh" --cpus 2 --mem 1500M --timeout 400 --quiet --image "$IMG" --log "$OUT/guest.log" \
+"$TOP/harness/vm.sh" --cpus 2 --mem "$mem" --timeout "$limit" --quiet --image "$IMG" --log "$OUT/guest.log" \
 	--append "kunit.enable=1 kunit.autorun=1${glob:+ kunit.filter_glob=$glob}" \
 	-- sh -c 'find /lib/modules/ -name "*_kunit.ko*" | sed "s,.*/,,; s,\.ko.*,," | xargs -r -n 1 modprobe' || rc=$?
 cases "$OUT/guest.log.console" > "$OUT/cases"
