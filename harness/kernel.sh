@@ -1,9 +1,10 @@
 #!/bin/bash
-# usage: kernel.sh [--make ARGS] CONFIG [COMMIT]
+# usage: kernel.sh [--make ARGS | --where] CONFIG [COMMIT]
 # Build COMMIT (default: branch "series"; "base" is the base kernel) with CONFIG: run, or
 # debug (configs/). Prints the directory with bzImage, config, System.map (and modules/);
 # what was built once is not built again. --make runs make ARGS at that commit in the
-# same object directory instead (all of its output: $LOGS/kernel-make.log).
+# same object directory instead (all of its output: $LOGS/kernel-make.log), --where
+# only prints where the result would be.
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/patches.sh"
@@ -136,7 +137,7 @@ build() {
 	say "built $IMG in $SECONDS s"
 }
 
-MAKE_ARGS=
+MAKE_ARGS='' WHERE=''
 case ${1:-} in
 -h|--help)
 	sed -n '2,/^$/s/^# \?//p' "$0"
@@ -145,6 +146,10 @@ case ${1:-} in
 --make)	MAKE_ARGS=${2:-}
 	[ -n "$MAKE_ARGS" ] || die "--make needs an argument; next: $0 -h"
 	shift 2
+	;;
+--where)
+	WHERE=1
+	shift
 	;;
 esac
 CONFIG=${1:-}
@@ -166,7 +171,9 @@ if [ -n "$MAKE_ARGS" ]; then
 	with_lock build build
 	exit
 fi
-if [ -e "$IMG/bzImage" ]; then
+if [ -n "$WHERE" ]; then
+	:
+elif [ -e "$IMG/bzImage" ]; then
 	say "built already: $IMG"
 else
 	with_lock build build
