@@ -20,6 +20,8 @@ gso_lifetime_sink() {
 	ip netns exec "${GSO_NS1}" "${GSO_TRAFFIC}" sink :: \
 		"${GSO_LIFETIME_PORT}" >/dev/null 2>&1 &
 	GSO_LIFETIME_SINK=$!
+	# the shell shall not tell when it is killed
+	disown
 	gso_wait_listen 1 tcp "${GSO_LIFETIME_PORT}"
 }
 
@@ -29,6 +31,7 @@ gso_lifetime_flow() {
 	ip netns exec "${GSO_NS0}" "${GSO_TRAFFIC}" -r 500000 "$@" \
 		>/dev/null 2>&1 &
 	GSO_LIFETIME_PIDS+=($!)
+	disown
 }
 
 # eight flows from peer 0 to peer 1
@@ -44,9 +47,17 @@ gso_lifetime_flows() {
 	done
 }
 
+# gso_lifetime_kill PID...
 gso_lifetime_kill() {
+	local pid i
+
 	kill -KILL "$@" 2>/dev/null || true
-	wait "$@" 2>/dev/null || true
+	for pid in "$@"; do
+		for i in $(seq 100); do
+			kill -0 "${pid}" 2>/dev/null || break
+			sleep 0.1
+		done
+	done
 }
 
 gso_lifetime_stop_flows() {

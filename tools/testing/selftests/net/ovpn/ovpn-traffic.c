@@ -176,6 +176,17 @@ static void set_timeout(int fd, int name, int secs)
 		error(1, errno, "setsockopt timeout");
 }
 
+/* reset the connection on exit: what is not acknowledged would keep the
+ * namespace for a minute
+ */
+static void set_abort(int fd)
+{
+	struct linger linger = { .l_onoff = 1 };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)))
+		error(1, errno, "SO_LINGER");
+}
+
 /* Memory or a file with SENDS pieces of LEN bytes each, the last one may be
  * shorter. Pieces start at a page so that they have few fragments.
  */
@@ -325,10 +336,10 @@ static ssize_t send_piece(int fd, size_t off, size_t len)
 	char control[CMSG_SPACE(sizeof(uint64_t))] = { 0 };
 	struct iovec iov = { data.mem + off, len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int flags = 0;
 	struct cmsghdr *cm;
 	uint64_t txtime;
 	off_t pos = off;
+	int flags = 0;
 
 	if (opt.method == METHOD_SENDFILE)
 		return sendfile(fd, data.fd, &pos, len);
@@ -536,8 +547,8 @@ static void print_arrival(uint64_t first)
 static int udp_send(int argc, char **argv)
 {
 	size_t len, seg, count, i, off, part;
-	size_t datagrams = 0;
 	uint64_t sum = 0, before;
+	size_t datagrams = 0;
 	char *piece;
 	int fd;
 
@@ -578,9 +589,9 @@ static int udp_send(int argc, char **argv)
 /* ADDR PORT COUNT */
 static int udp_recv(int argc, char **argv)
 {
-	static char buf[CHUNK];
 	uint64_t sum = 0, first = 0;
 	size_t count, i, bytes = 0;
+	static char buf[CHUNK];
 	ssize_t len;
 	int fd;
 
@@ -736,6 +747,7 @@ static int tcp_flood(int argc, char **argv)
 		fd = socket(ss.ss_family, SOCK_STREAM, 0);
 		if (fd < 0)
 			error(1, errno, "socket");
+		set_abort(fd);
 		/* also of connect() */
 		set_timeout(fd, SO_SNDTIMEO, SILENCE_SECS);
 		if (opt.rate)
@@ -780,9 +792,12 @@ static int sink(int argc, char **argv)
 		if (!pfd[1].revents)
 			continue;
 		fd = accept(pfd[1].fd, NULL, NULL);
-		if (fd >= 0 && n < sizeof(pfd) / sizeof(*pfd))
+		if (fd < 0)
+			continue;
+		set_abort(fd);
+		if (n < sizeof(pfd) / sizeof(*pfd))
 			pfd[n++].fd = fd;
-		else if (fd >= 0)
+		else
 			close(fd);
 	}
 	error(1, errno, "poll");

@@ -129,6 +129,8 @@ gso_fault_recover() {
 
 gso_fault_require
 
+gso_require ethtool jq nft nstat ss tc
+
 gso_start 7
 
 ovpn_run_stage "set up two peers, batching" gso_fault_setup

@@ -106,6 +106,8 @@ gso_lifetime_features() {
 	gso_lifetime_check
 }
 
+gso_require ethtool jq nft nstat ss tc
+
 gso_start 8
 
 ovpn_run_stage "eight flows" gso_lifetime_setup

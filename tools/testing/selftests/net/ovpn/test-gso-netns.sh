@@ -11,7 +11,7 @@ gso_netns_device() {
 	local p
 
 	for p in 0 1; do
-		gso_on "${p}" "${OVPN_CLI}" del_iface "tun${p}"
+		gso_on "${p}" "${OVPN_CLI}" del_iface "tun${p}" >/dev/null
 		gso_lifetime_close "${p}"
 		gso_on "${p}" "${OVPN_CLI}" new_iface "tun${p}" P2P >/dev/null
 		gso_lifetime_next_key
@@ -54,6 +54,7 @@ gso_netns_move() {
 	ip netns exec "${GSO_LIFETIME_NS}" "${GSO_TRAFFIC}" udp-flood \
 		"$(gso_inner_addr 1)" "${GSO_LIFETIME_PORT}" 60000 1200 \
 		>/dev/null 2>&1 &
+	disown
 	gso_lifetime_del_ns "${GSO_LIFETIME_NS}"
 	gso_lifetime_close 0
 	gso_on 0 "${OVPN_CLI}" new_iface tun0 P2P >/dev/null
@@ -79,6 +80,8 @@ gso_netns_delete() {
 		gso_lifetime_check
 	done
 }
+
+gso_require ethtool jq nft nstat ss tc
 
 gso_start 5
 

@@ -355,6 +355,8 @@ gso_socket_mark() {
 	gso_socket_expect_meta mark
 }
 
+gso_require ethtool jq nft nstat ss tc
+
 gso_start 10
 
 ovpn_run_stage "set up two peers, batching" gso_socket_setup
