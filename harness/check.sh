@@ -302,7 +302,7 @@ sparse_run() {
 	local commit=$1 out=$2 key
 
 	shift 2
-	key=$CACHE/check/sparse-$BASE_KEY-$(sgit rev-parse "$commit^{tree}" | cut -c 1-12)-$(printf '%s ' "$@" | sha256sum | cut -c 1-8)
+	key=$CACHE/check/sparse-$BASE_KEY-$(sgit ls-tree "$commit" | grep -vP "\t(tools|Documentation|MAINTAINERS)\$" | sha256sum | cut -c 1-12)-$(printf '%s ' "$@" | sha256sum | cut -c 1-8)
 	if [ ! -e "$key" ]; then
 		mkdir -p "$CACHE/check"
 		# what Debian has (0.6.4) does not know __typeof_unqual__, which only drops

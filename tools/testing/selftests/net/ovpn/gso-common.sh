@@ -268,6 +268,17 @@ gso_expect_batched() {
 		gso_fail "${GSO_RECORDS} records in ${GSO_SKBS} skbs"
 }
 
+# gso_expect_fewer PEER: the same, where the length of bursts depends on how fast
+# the machine is: what GRO finds together, what TCP may send at once. Without
+# batching there are exactly as many skbs as records.
+gso_expect_fewer() {
+	gso_read "$1"
+	[ "${GSO_RECORDS}" -ge 20 ] ||
+		gso_fail "only ${GSO_RECORDS} records: nothing to judge"
+	[ $((GSO_SKBS * 5)) -le $((GSO_RECORDS * 4)) ] ||
+		gso_fail "${GSO_RECORDS} records in ${GSO_SKBS} skbs"
+}
+
 # gso_expect_single PEER: each record left in an skb of its own
 gso_expect_single() {
 	gso_read "$1"
@@ -439,7 +450,14 @@ gso_bursts_batched() {
 
 	for kind in "${@:2}"; do
 		gso_burst "$1" "${kind}"
-		gso_expect_batched 0
+		case "$1 ${kind}" in
+		"0 udp"*)
+			gso_expect_batched 0
+			;;
+		*)
+			gso_expect_fewer 0
+			;;
+		esac
 	done
 }
 

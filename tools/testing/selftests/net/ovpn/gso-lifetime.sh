@@ -106,7 +106,7 @@ gso_lifetime_check() {
 	gso_lifetime_uncharged 0
 	gso_mark 0
 	gso_tcp_transfer 0 1 4 500000
-	gso_expect_batched 0
+	gso_expect_fewer 0
 	kill -CONT "${GSO_LIFETIME_PIDS[@]}"
 
 	complaints=$(gso_lifetime_complaints)

@@ -43,7 +43,7 @@ gso_batch_transfer() {
 	gso_batch_tcp 4
 	gso_batch_tcp 6
 	# it starts with short bursts
-	gso_expect_batched 0 2
+	gso_expect_fewer 0
 
 	gso_expect_received 0 1
 }
@@ -247,6 +247,13 @@ gso_batch_kind() {
 	gso_setup_tunnel
 	gso_batch_transfer
 }
+
+# a cipher makes no difference to the underlay: one address family will do
+if [ "${OVPN_ALG}" != aes ]; then
+	gso_start 9
+	gso_batch_variants 4
+	gso_finish
+fi
 
 gso_start 22
 

@@ -124,7 +124,7 @@ gso_fault_recover() {
 	gso_expect_batched 0 20
 	gso_mark 0
 	gso_tcp_transfer 0 1 6 500000
-	gso_expect_batched 0
+	gso_expect_fewer 0
 }
 
 gso_fault_require

@@ -155,10 +155,10 @@ gso_socket_tstamp() {
 		gso_expect_batched 0 20
 		gso_mark 0
 		gso_tcp_transfer 0 1 4 2000000
-		gso_expect_batched 0
+		gso_expect_fewer 0
 		gso_mark 0
 		gso_tcp_transfer 0 1 6 1000000
-		gso_expect_batched 0
+		gso_expect_fewer 0
 	done
 	gso_socket_uso on
 }
@@ -249,7 +249,7 @@ gso_socket_methods() {
 			gso_expect_batched 0 20
 			gso_mark 0
 			gso_tcp_transfer 0 1 4 1000000
-			gso_expect_batched 0
+			gso_expect_fewer 0
 		done
 		gso_mark 0
 		gso_udp_transfer 0 1 6 60000 1200 10
@@ -272,7 +272,7 @@ gso_socket_scribble() {
 		gso_expect_batched 0 20
 		gso_mark 0
 		gso_tcp_transfer 0 1 4 2000000
-		gso_expect_batched 0
+		gso_expect_fewer 0
 
 		# the same on the way of single packets
 		gso_udp_transfer 0 1 4 1200 0 500

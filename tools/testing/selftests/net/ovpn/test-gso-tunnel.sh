@@ -124,10 +124,10 @@ gso_tunnel_ovpn() {
 
 	gso_mark 0
 	gso_tunnel_traffic 4
-	gso_expect_batched 0 2
+	gso_expect_fewer 0
 	gso_mark 0
 	gso_tunnel_traffic 6
-	gso_expect_batched 0 2
+	gso_expect_fewer 0
 	gso_tunnel_del
 }
 
