@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
 	esac
 done
 # one test may take this long; the guest's own limit is the sum of its tests
-limit=600 mem=2G
+limit=900 mem=2G
 [ "$config" = run ] || limit=1500 mem=3G
 
 prepare "$config" 1

@@ -42,13 +42,33 @@ cd "$SELFTESTS/net/ovpn"
 export KSFT_MACHINE_SLOW=yes
 dmesg -C
 
+# run TEST: sets rc
+run() {
+	rc=0
+	# pings of these tests flood: their dots are no result
+	timeout -k 30 "$limit" "./$1" > "/mnt/out/$1.log" 2>&1 < /dev/null || rc=$?
+	[ $rc -ne 124 ] && [ $rc -ne 137 ] || echo "# time limit of $limit s" >> "/mnt/out/$1.log"
+	tidy
+}
+
+# The tests that the base kernel has give tcpdump 0.3 s to start and 1.5 s to see
+# a packet, which is not always enough in an emulator.
+timed() {
+	[[ $1 != test-gso* ]]
+}
+
 for t in "$@"; do
 	say "start $t"
-	begin=$SECONDS rc=0
-	# pings of these tests flood: their dots are no result
-	timeout -k 5 "$limit" "./$t" > "/mnt/out/$t.log" 2>&1 < /dev/null || rc=$?
-	[ $rc -ne 124 ] && [ $rc -ne 137 ] || echo "# time limit of $limit s" >> "/mnt/out/$t.log"
-	tidy
+	begin=$SECONDS
+	run "$t"
+	for try in 1 2; do
+		if [ $rc -eq 0 ] || [ $rc -eq 4 ] || ! timed "$t"; then
+			break
+		fi
+		say "$t: status $rc: $(grep '^not ok' "/mnt/out/$t.log" | head -n 1); again"
+		mv "/mnt/out/$t.log" "/mnt/out/$t.log.$try"
+		run "$t"
+	done
 	leaks "$t"
 	dmesg > /tmp/dmesg
 	dmesg -C
