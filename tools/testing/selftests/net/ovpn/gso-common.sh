@@ -268,9 +268,9 @@ gso_expect_batched() {
 		gso_fail "${GSO_RECORDS} records in ${GSO_SKBS} skbs"
 }
 
-# gso_expect_fewer PEER: the same, where the length of bursts depends on how fast
-# the machine is: what GRO finds together, what TCP may send at once. Without
-# batching there are exactly as many skbs as records.
+# gso_expect_fewer PEER: the same, where the length of bursts depends on how
+# fast the machine is: what GRO finds together, what TCP may send at once.
+# Without batching there are exactly as many skbs as records.
 gso_expect_fewer() {
 	gso_read "$1"
 	[ "${GSO_RECORDS}" -ge 20 ] ||

@@ -413,14 +413,12 @@ gso_fallback_exit() {
 }
 
 v="IPv${GSO_OUTER} outside"
-gso_start $((GSO_OUTER == 4 ? 8 : 7))
+gso_start $((GSO_OUTER == 4 ? 8 : 5))
 trap gso_fallback_exit EXIT
 
 ovpn_run_stage "${v}: setup" gso_fallback_setup "${GSO_OUTER}"
 ovpn_run_stage "${v}: no UDP checksum" gso_fallback_socket
-ovpn_run_stage "${v}: UDP checksum switched" gso_fallback_toggle
 ovpn_run_stage "${v}: path MTU" gso_fallback_mtu
-ovpn_run_stage "${v}: geometry" gso_fallback_geometry
 if gso_fallback_have_xfrm; then
 	ovpn_run_stage "${v}: IPsec" gso_fallback_xfrm
 else
@@ -435,6 +433,9 @@ if [ "${GSO_OUTER}" -ne 4 ]; then
 	gso_finish
 fi
 
+# the same for both families
+ovpn_run_stage "UDP checksum switched" gso_fallback_toggle
+ovpn_run_stage "geometry" gso_fallback_geometry
 if gso_fallback_have_cryptd; then
 	ovpn_run_stage "asynchronous cipher" gso_fallback_async
 else
