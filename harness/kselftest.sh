@@ -128,6 +128,8 @@ done
 pids=()
 
 while read -r g t; do
+	[ ! -e "$OUT/guest$g/$t.log.1" ] ||
+		say "$t failed at first: $(grep -hm 1 '^not ok' "$OUT/guest$g/$t.log.1" || echo 'no verdict') ($OUT/guest$g/$t.log.1)"
 	collect "$t" "$OUT/guest$g"
 done < <(sort -k2 <<< "$shares")
 for t in "${unlisted[@]}"; do

@@ -51,18 +51,23 @@ run() {
 	tidy
 }
 
-# The tests that the base kernel has give tcpdump 0.3 s to start and 1.5 s to see
-# a packet, which is not always enough in an emulator.
-timed() {
-	[[ $1 != test-gso* ]]
+# more_runs TEST: how often it may be run again. The tests that the base kernel
+# has give tcpdump 0.3 s to start and 1.5 s to see a packet, which is not always
+# enough in an emulator. Those of the series wait for conditions, but a host
+# that does not run the guest for a minute breaks any limit.
+more_runs() {
+	case $1 in
+	test-gso*) echo 1 ;;
+	*) echo 2 ;;
+	esac
 }
 
 for t in "$@"; do
 	say "start $t"
 	begin=$SECONDS
 	run "$t"
-	for try in 1 2; do
-		if [ $rc -eq 0 ] || [ $rc -eq 4 ] || ! timed "$t"; then
+	for ((try = 1; try <= $(more_runs "$t"); try++)); do
+		if [ $rc -eq 0 ] || [ $rc -eq 4 ]; then
 			break
 		fi
 		say "$t: status $rc: $(grep '^not ok' "/mnt/out/$t.log" | head -n 1); again"

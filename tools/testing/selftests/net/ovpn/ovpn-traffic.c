@@ -40,7 +40,7 @@
 #define PAGE 4096UL
 /* holds bursts of a fast sender until the receiver gets to run */
 #define RCVBUF 0x4000000
-#define SILENCE_SECS 10
+#define CONNECT_SECS 10
 #define STREAM_SECS 60
 
 enum method {
@@ -601,7 +601,7 @@ static int udp_recv(int argc, char **argv)
 
 	fd = receiver(argv, SOCK_DGRAM);
 	set_opt(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF);
-	set_timeout(fd, SO_RCVTIMEO, SILENCE_SECS);
+	set_timeout(fd, SO_RCVTIMEO, STREAM_SECS);
 
 	for (i = 0; i < count; i++) {
 		len = recv(fd, buf, sizeof(buf), 0);
@@ -749,7 +749,7 @@ static int tcp_flood(int argc, char **argv)
 			error(1, errno, "socket");
 		set_abort(fd);
 		/* also of connect() */
-		set_timeout(fd, SO_SNDTIMEO, SILENCE_SECS);
+		set_timeout(fd, SO_SNDTIMEO, CONNECT_SECS);
 		if (opt.rate)
 			set_opt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, opt.rate);
 		if (!connect(fd, (struct sockaddr *)&ss, slen)) {
