@@ -81,7 +81,7 @@ pings() {
 iperf() {
 	local got
 
-	on b iperf3 -c 10.8.0.1 -t 2 -J --connect-timeout 10000 "$@" > /tmp/iperf.json ||
+	on b timeout 120 iperf3 -c 10.8.0.1 -n 1M -J --connect-timeout 30000 "$@" > /tmp/iperf.json ||
 		{ jq -r .error /tmp/iperf.json; return 1; }
 	got=$(jq '.end.sum_received.bytes' /tmp/iperf.json)
 	[ "$got" -gt 100000 ] || { echo "only $got bytes arrived"; return 1; }
