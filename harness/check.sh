@@ -272,8 +272,12 @@ kernel_doc() {
 
 # a new script has no finding at any level, an edited one none more than before
 shellcheck_selftest() {
-	local file=$1 state bad=0
+	local file=$1 state bad=0 kept
 
+	# once for each state of it and of what it may source
+	kept=$CACHE/check/shellcheck-$({ echo "$file"; shellcheck --version; cat "$SCRATCH/head/$file" "$SCRATCH/head/$(dirname "$file")"/*common*.sh \
+		"$SCRATCH/head/$(dirname "$file")"/gso-*.sh "$SCRATCH/head/$(dirname "$file")"/test-gso-*.sh; } 2> /dev/null | sha256sum | cut -c 1-16)
+	[ ! -e "$kept" ] || return 0
 	for state in base head; do
 		: > "$SCRATCH/sc.$state"
 		[ ! -e "$SCRATCH/$state/$file" ] ||
@@ -281,6 +285,7 @@ shellcheck_selftest() {
 				> "$SCRATCH/sc.$state" 2>&1 || true
 	done
 	new_lines "$SCRATCH/sc.base" "$SCRATCH/sc.head" || bad=1
+	[ "$bad" -ne 0 ] || { mkdir -p "$CACHE/check"; : > "$kept"; }
 	return "$bad"
 }
 

@@ -11,7 +11,7 @@
 
 # the paths through the batch, and everything that races or runs out of memory;
 # the others would only repeat those, slowly
-TESTS='test-gso-lifetime.sh test-gso-batch.sh test-gso-forward.sh test-gso-fallback.sh'
+TESTS='test-gso-fault.sh test-gso-exhaust.sh test-gso-lifetime.sh test-gso-batch.sh test-gso-forward.sh test-gso-fallback.sh'
 
 case ${1:-} in
 -h|--help) sed -n '2,/^$/s/^# \?//p' "$0"; exit 0 ;;
