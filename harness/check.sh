@@ -361,7 +361,7 @@ if need_tool codespell spelling; then
 	tap_check spelling spelling || true
 fi
 if need_tool shellcheck 'shellcheck of the harness'; then
-	mapfile -t scripts < <(find "$TOP/harness" "$TOP/.ci" -type f \( -name '*.sh' -o -name run \))
+	mapfile -t scripts < <(find "$TOP/harness" "$TOP/.ci" -type f \( -name '*.sh' -o -name run -o -path '*/bin/*' \))
 	tap_check 'shellcheck of the harness' shellcheck_harness "${scripts[@]}" || true
 fi
 

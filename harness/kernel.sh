@@ -137,6 +137,14 @@ build() {
 	say "built $IMG in $SECONDS s"
 }
 
+# source_key: of what a kernel is built from; tests and documents make no difference
+source_key() {
+	{
+		git -C "$SRC" ls-tree "$COMMIT" | grep -vE '[[:space:]](Documentation|MAINTAINERS|tools)$'
+		git -C "$SRC" ls-tree "$COMMIT" tools/ | grep -vE '[[:space:]]tools/testing$'
+	} | sha256sum | cut -c 1-12
+}
+
 MAKE_ARGS='' WHERE=''
 case ${1:-} in
 -h|--help)
@@ -165,7 +173,7 @@ COMMIT=$(git -C "$SRC" rev-parse -q --verify "${2:-$SERIES_BRANCH}^{commit}") ||
 HEAD_COMMIT=$(git -C "$SRC" rev-parse -q --verify "$SERIES_BRANCH^{commit}" || true)
 OBJ=$CACHE/obj/$BASE_KEY/$CONFIG
 LOG=$LOGS/kernel-$CONFIG.log
-IMG=$CACHE/img/$BASE_KEY/$CONFIG-$(git -C "$SRC" rev-parse "$COMMIT^{tree}" | cut -c 1-12)-$(fragment "$CONFIG" | sha256sum | cut -c 1-8)
+IMG=$CACHE/img/$BASE_KEY/$CONFIG-$(source_key)-$(fragment "$CONFIG" | sha256sum | cut -c 1-8)
 if [ -n "$MAKE_ARGS" ]; then
 	LOG=$LOGS/kernel-make.log
 	with_lock build build
