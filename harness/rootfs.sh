@@ -10,7 +10,7 @@ SUITE=trixie
 DEFAULT_RELEASE=trixie-backports
 SPACE_GIB=4
 PACKAGES='
-	bash udev systemd-sysv procps kmod psmisc util-linux
+	bash systemd-sysv procps kmod psmisc util-linux
 	iproute2 ethtool nftables iputils-ping tcpdump netcat-openbsd socat
 	iperf3 openvpn openssl wireguard-tools lksctp-tools
 	jq bc strace busybox-static rsync
@@ -25,14 +25,36 @@ wanted() {
 	{
 		printf '%s %s %s\n' "$SUITE" "$DEFAULT_RELEASE" "$APT_SUITES"
 		tr -s '\t\n ' '\n' <<< "$PACKAGES" | sort -u
-		declare -f settle
+		declare -f settle stub_udev
 	} | sha256sum | cut -d ' ' -f 1
+}
+
+# virtme-ng's init wants of udev nothing but names for its virtio ports, and of
+# tmpfiles nothing. The real ones take most of a boot in an emulator, and udevd
+# has a look at every device that a test makes.
+stub_udev() {
+	local root=$1
+
+	rm -f "$root/usr/bin/systemd-tmpfiles"
+	ln -sf true "$root/usr/bin/udevadm"
+	cat > "$root/usr/lib/systemd/systemd-udevd" <<- 'END'
+		#!/bin/bash
+		# name the virtio ports
+		mkdir -p /dev/virtio-ports
+		for port in /sys/class/virtio-ports/*; do
+			read -r name < "$port/name" &&
+				ln -sf "../${port##*/}" "/dev/virtio-ports/$name"
+		done
+		exit 0
+	END
+	chmod 755 "$root/usr/lib/systemd/systemd-udevd"
 }
 
 # what a boot by virtme-ng, or by QEMU with the root over 9p, expects
 settle() {
 	local root=$1
 
+	stub_udev "$root"
 	mkdir -p "$root/etc/lvm" "$root/lib/modules" "$root/mnt"
 	printf 'ovpn-gso\n' > "$root/etc/hostname"
 	printf '127.0.0.1 localhost ovpn-gso\n::1 localhost\n' > "$root/etc/hosts"
