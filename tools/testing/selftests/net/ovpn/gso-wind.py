@@ -29,8 +29,8 @@ def skip(why):
 
 
 def trace_write(name, text):
-    """write to a file of tracefs"""
-    with open(f"{TRACING}/{name}", "w", encoding="ascii") as file:
+    """write to a file of tracefs, where opening it to truncate means more"""
+    with open(f"{TRACING}/{name}", "a", encoding="ascii") as file:
         file.write(text)
 
 
@@ -44,13 +44,14 @@ def key_slot(cmd):
     # ovpn_aead_encrypt(peer, ks, skb)
     trace_write("kprobe_events", f"p:{PROBE} ovpn_aead_encrypt ks=%si:x64")
     try:
-        trace_write("trace", "")
+        with open(f"{TRACING}/trace", "w", encoding="ascii"):
+            pass
         trace_write(f"events/kprobes/{PROBE}/enable", "1")
         subprocess.run(cmd, check=True, stdout=subprocess.DEVNULL)
-        trace_write(f"events/kprobes/{PROBE}/enable", "0")
         with open(f"{TRACING}/trace", encoding="ascii") as file:
             slots = re.findall(r"ks=0x([0-9a-f]+)", file.read())
     finally:
+        trace_write(f"events/kprobes/{PROBE}/enable", "0")
         trace_write("kprobe_events", f"-:{PROBE}")
     if len(slots) != 1:
         sys.exit(f"{len(slots)} packets were encrypted, not 1")
