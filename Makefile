@@ -2,9 +2,9 @@
 # Variables: BASE=7.3|7.2, KERNEL=/path/to/tree, TREE=/path, OVPN_GSO_CACHE=/path,
 # JOBS=n, FORCE=1.
 
-export BASE KERNEL TREE OVPN_GSO_CACHE JOBS FORCE SUITES PER_PATCH
+export BASE KERNEL TREE OVPN_GSO_CACHE JOBS FORCE SUITES PER_PATCH SUBMITTER REAUTHOR VERSION OUT
 
-.PHONY: help run test check check-quick tree series clean
+.PHONY: help run test check check-quick tree series mail clean
 
 help:
 	@echo 'make run          boot a kernel with the series, run a tunnel, print a table (root)'
@@ -13,6 +13,7 @@ help:
 	@echo 'make check-quick  those of them that need no kernel build and no network'
 	@echo 'make tree         git tree of the base kernel with a commit for each patch'
 	@echo 'make series       from that git tree back to series/ and the mirrored paths'
+	@echo 'make mail         series/ as mails for netdev, checked and rehearsed: SUBMITTER="Name <address>"'
 	@echo 'make clean        remove built kernels, guest root and logs; FORCE=1: all, git tree too'
 	@echo 'KERNEL=/path/to/tree uses that kernel instead of the packaged one, BASE=7.2 another package.'
 
@@ -33,6 +34,9 @@ tree:
 
 series:
 	@harness/export.sh
+
+mail:
+	@harness/mail.sh
 
 clean:
 	@harness/clean.sh

@@ -7,17 +7,10 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/patches.sh"
 . "$(dirname "$0")/guest/tap.sh"
+. "$(dirname "$0")/patch-checks.sh"
 
-MAX_PATCHES=15
 # --quick starts no checkpatch after this time; what is not done is said
 QUICK_SECONDS=35
-# the one that Debian's packages belong to
-PYTHON=/usr/bin/python3
-[ -x "$PYTHON" ] || PYTHON=python3
-# as netdev's patch checks run it; the sign-off is for the person who sends
-# shellcheck disable=SC2054  # the commas are checkpatch's
-CHECKPATCH=(--strict --max-line-length=80 --no-signoff --terse --show-types --no-summary
-	--ignore=COMMIT_LOG_LONG_LINE,MACRO_ARG_REUSE,ALLOC_SIZEOF_STRUCT,NO_AUTHOR_SIGN_OFF,GIT_COMMIT_ID,CAMELCASE,FILE_PATH_CHANGES,BAD_REPORTED_BY_LINK)
 SHELLCHECK=(shellcheck -x -e SC2317 -e SC2329)
 
 quick=0
@@ -44,16 +37,6 @@ skip_case() {
 	say "skip $1: $2"
 }
 
-# new_lines OLD NEW: lines of NEW that are not in OLD, each as often as it is
-# more often there; "FILE:LINE[:COLUMN]:" is taken as "FILE:"
-new_lines() {
-	awk '
-		{ key = $0; gsub(/:[0-9]+/, "", key) }
-		NR == FNR && FILENAME == ARGV[1] { seen[key]++; next }
-		seen[key]-- <= 0 { print; bad = 1 }
-		END { exit bad }' "$1" "$2"
-}
-
 # once for each state of them
 shellcheck_harness() {
 	local kept
@@ -75,40 +58,9 @@ all_patches() {
 	done
 }
 
-folder_size() {
-	local n
-
-	n=$(folder_patches "$1" | wc -l)
-	[ "$n" -gt 0 ] || { echo "no patches in series/$1"; return 1; }
-	[ "$n" -le "$MAX_PATCHES" ] || { echo "$n patches, netdev takes at most $MAX_PATCHES"; return 1; }
-}
-
-cover_is_written() {
-	local cover=$TOP/series/$1/0000-cover-letter.patch n
-
-	[ -r "$cover" ] || { echo "no cover letter; next: make series, then write it"; return 1; }
-	! grep -n '\*\*\* .* HERE \*\*\*' "$cover" || return 1
-	n=$(folder_patches "$1" | wc -l)
-	grep -qE "^Subject: \[.* 0+/$n\] " "$cover" ||
-		{ echo "the subject does not say 0/$n; next: make series"; return 1; }
-}
-
 # tags that only a person may add
 no_tags_of_persons() {
 	! grep -nE '^[[:space:]]*(Signed-off-by|Reviewed-by|Tested-by|Acked-by|Co-developed-by):' "$@"
-}
-
-no_fixups() {
-	! grep -nE '^Subject: .*(fixup|squash|amend)! ' "$@"
-}
-
-says_who_assisted() {
-	local patch bad=0
-
-	for patch in "$@"; do
-		sed '/^---$/q' "$patch" | grep -q '^Assisted-by: ' || { echo "${patch#"$TOP"/}"; bad=1; }
-	done
-	return "$bad"
 }
 
 # what the patches say and add, without context and removed lines
@@ -127,65 +79,6 @@ spelling() {
 		sed "s,$SCRATCH/text/,,; s,$TOP/,," > "$SCRATCH/spelling"
 	cat "$SCRATCH/spelling"
 	[ ! -s "$SCRATCH/spelling" ]
-}
-
-# "inline" belongs in headers only, functions that are not inline in .c only
-no_inline_in_c() {
-	local patch
-
-	for patch in "$@"; do
-		awk -v p="${patch#"$TOP"/}" '
-			/^\+\+\+ / { c = /\.c$/ }
-			c && /^\+.*\<?(static +)?inline / && !/^\+[[:space:]]*(\*|\/\*)/ { print p ": " $0; bad = 1 }
-			END { exit bad }' "$patch" || return 1
-	done
-}
-
-# checkpatch writes a cache into its directory: give it one of links to the tree.
-# What it said about a patch is kept by the hash of all that it depends on.
-checkpatch_all() {
-	local root=$SCRATCH/checkpatch kept=$CACHE/check patch key words deadline
-
-	deadline=$(($(date +%s) + 100000))
-	[ "$quick" = 0 ] || deadline=$(($(date +%s) - SECONDS + QUICK_SECONDS))
-	local -a todo=()
-	local -A keys=()
-	words=$("$PYTHON" -c 'import os, codespell_lib; print(os.path.dirname(codespell_lib.__file__) + "/data/dictionary.txt")' 2> /dev/null) || true
-	if [ -r "$words" ]; then
-		CHECKPATCH+=(--codespell "--codespellfile=$words")
-	else
-		say "checkpatch without --codespell: codespell is not installed"
-	fi
-	mkdir -p "$root" "$kept"
-	find "$SRC" -mindepth 1 -maxdepth 1 ! -name '.git' -exec ln -s -t "$root" {} +
-	for patch in "$@"; do
-		# but for its number and the hashes of its context
-		key=checkpatch-$({ sed -e '/^index /d' -e 's/^Subject: \[[^]]*\]//' "$patch"; cat "$SRC/scripts/checkpatch.pl" "$SRC/scripts/spelling.txt"; echo "${CHECKPATCH[@]}"; } | sha256sum | cut -c 1-16)
-		keys[$patch]=$kept/$key
-		[ -e "$kept/$key" ] || todo+=("$patch" "$kept/$key")
-	done
-	# shellcheck disable=SC2016  # for the inner shell
-	[ ${#todo[@]} -eq 0 ] || printf '%s\0' "${todo[@]}" | (cd "$root" && xargs -0 -n 2 -P "$JOBS" bash -c '
-		patch=${*: -2:1} out=${!#}
-		[ "$(date +%s)" -lt "$1" ] || exit 0
-		if perl scripts/checkpatch.pl "${@:2:$#-3}" "$patch" > "$out.$$" 2>&1; then
-			: > "$out.$$"
-		else
-			echo "checkpatch: status $?" >> "$out.$$"
-		fi
-		mv "$out.$$" "$out"' checkpatch "$deadline" "${CHECKPATCH[@]}") || true
-	for patch in "$@"; do
-		key=${keys[$patch]}
-		if [ ! -e "$key" ] && [ "$quick" = 1 ]; then
-			skip_case "checkpatch ${patch#"$TOP"/series/}" 'no time left: make check'
-		elif [ -e "$key" ] && [ ! -s "$key" ]; then
-			tap_case ok "checkpatch ${patch#"$TOP"/series/}"
-		else
-			sed "s,^$TOP/,," "$key" | head -n 20 > "$SCRATCH/checkpatch.out"
-			tap_case not "checkpatch ${patch#"$TOP"/series/}" "$(cat "$SCRATCH/checkpatch.out")"
-			cat "$SCRATCH/checkpatch.out"
-		fi
-	done
 }
 
 # ---- the series on the base, without a working tree ----
@@ -234,40 +127,6 @@ mirror_in_step_no_tree() {
 		comm -23 "$SCRATCH/touched" "$SCRATCH/new" | sed 's/$/.diff/'
 	} | sort > "$SCRATCH/expected"
 	mirror_paths | sort | diff "$SCRATCH/expected" -
-}
-
-# extract COMMIT DIR PATH...: those that exist there
-extract() {
-	local commit=$1 dir=$2 path
-
-	shift 2
-	mkdir -p "$dir"
-	for path in "$@"; do
-		! sgit cat-file -e "$commit:$path" 2> /dev/null || printf '%s\0' "$path"
-	done | GIT_CONFIG_GLOBAL=/dev/null xargs -0 -r git -c safe.directory='*' -C "$SRC" archive "$commit" | tar -x -C "$dir" 2> /dev/null || true
-}
-
-# touched PATTERN...: files that the series adds or edits
-touched() {
-	sgit diff --no-renames --name-only --diff-filter=AM "$BASE_TAG" "$HEAD_COMMIT" -- "$@"
-}
-
-kernel_doc() {
-	local file bad=0 state
-
-	for state in base head; do
-		(
-			cd "$SCRATCH/$state" || exit
-			files=()
-			for file in "$@"; do
-				[ ! -e "$file" ] || files+=("$file")
-			done
-			"$PYTHON" "$SRC/scripts/kernel-doc" -none -Wall "${files[@]}"
-		) > "$SCRATCH/kernel-doc.$state" 2>&1 || true
-	done
-	! grep -E 'Traceback|No such file' "$SCRATCH/kernel-doc.head" || bad=1
-	new_lines "$SCRATCH/kernel-doc.base" "$SCRATCH/kernel-doc.head" || bad=1
-	return "$bad"
 }
 
 # a new script has no finding at any level, an edited one none more than before
@@ -349,13 +208,9 @@ tap_begin "$LOGS/results/check.tap" check
 mapfile -t patches < <(all_patches)
 [ ${#patches[@]} -gt 0 ] || die "no patches in series/; next: make series, or git checkout -- series"
 for folder in $(series_folders); do
-	tap_check "$folder: number of patches" folder_size "$folder" || true
-	tap_check "$folder: cover letter" cover_is_written "$folder" || true
+	mail_cases "$folder" "$SERIES_DIR/$folder"
 done
 tap_check 'no tags that only a person may add' no_tags_of_persons "${patches[@]}" || true
-tap_check 'no fixup! commits left' no_fixups "${patches[@]}" || true
-tap_check 'Assisted-by in every patch' says_who_assisted "${patches[@]}" || true
-tap_check 'no inline in .c files' no_inline_in_c "${patches[@]}" || true
 if need_tool codespell spelling; then
 	added_text "${patches[@]}"
 	tap_check spelling spelling || true
@@ -364,6 +219,18 @@ if need_tool shellcheck 'shellcheck of the harness'; then
 	mapfile -t scripts < <(find "$TOP/harness" "$TOP/.ci" -type f \( -name '*.sh' -o -name run -o -path '*/bin/*' \))
 	tap_check 'shellcheck of the harness' shellcheck_harness "${scripts[@]}" || true
 fi
+
+# make mail refuses what it has to: cases of test-mail.sh become ours
+test_mail() {
+	local rc=0 args=()
+
+	[ "$quick" = 0 ] || args=(--quick)
+	LOGS=$SCRATCH/log "$TOP/harness/test-mail.sh" "${args[@]}" > "$SCRATCH/test-mail" 2>&1 || rc=$?
+	sed -nE 's/^((not )?ok) [0-9]+ (test-mail)/\1 check: \3/p; /^#/p' "$SCRATCH/log/results/test-mail.tap" >> "$TAP_FILE.part"
+	[ "$rc" -eq 0 ] || cat "$SCRATCH/test-mail"
+	[ -s "$SCRATCH/log/results/test-mail.tap" ] || tap_case not "test-mail.sh ended with status $rc" "$(tail -n 20 "$SCRATCH/test-mail")"
+}
+test_mail
 
 no_tree='no git tree: make tree'
 if sgit rev-parse -q --verify "refs/tags/$BASE_TAG" > /dev/null 2>&1; then

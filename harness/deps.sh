@@ -5,11 +5,12 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/apt.sh"
 
-# build; guest; checks
+# build; guest; checks; mail
 PACKAGES='
 	gcc make flex bison bc cpio kmod rsync perl python3 xz-utils ccache libelf-dev libssl-dev
 	mmdebstrap debian-archive-keyring qemu-system-x86 jq
 	gcc-multilib sparse shellcheck codespell
+	git-email libmailtools-perl
 '
 
 missing() {

@@ -8,6 +8,8 @@ BASE_TAG=base
 # the base that series/ is kept against: the first one of series/base
 HOME_BASE=$(awk '/^[0-9]/ { print $1; exit }' "$TOP/series/base")
 SUBJECT_PREFIX=${SUBJECT_PREFIX:-PATCH net-next}
+# the patches as mails, a folder for each series
+SERIES_DIR=${SERIES_DIR:-$TOP/series}
 
 # git without the configuration of the user, so that output is the same everywhere
 sgit() {
@@ -20,12 +22,12 @@ sgit() {
 
 # the folders of series/ in the order in which they apply
 series_folders() {
-	find "$TOP/series" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort -V
+	find "$SERIES_DIR" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort -V
 }
 
 # the patches of one folder, without the cover letter
 folder_patches() {
-	find "$TOP/series/$1" -maxdepth 1 -name '[0-9]*.patch' ! -name '0000-*' | sort
+	find "$SERIES_DIR/$1" -maxdepth 1 -name '[0-9]*.patch' ! -name '0000-*' | sort
 }
 
 # changes when any patch does
@@ -186,6 +188,7 @@ cover_letter() {
 
 # series_write DIR BOUNDS: write DIR/FOLDER/*.patch; BOUNDS is a file with what
 # series_bounds printed; the text of cover letters is that of series/
+FORMAT_PATCH=()
 series_write() {
 	local out=$1 bounds=$2 from=$BASE_TAG folder to n
 
@@ -194,8 +197,8 @@ series_write() {
 		n=$(sgit rev-list --count "$from..$to")
 		sgit format-patch -q -o "$out/$folder" --subject-prefix="$SUBJECT_PREFIX" --numbered \
 			--zero-commit --no-signature --no-thread --no-attach --no-base --no-notes \
-			--no-ext-diff --no-textconv -M --stat=72 --suffix=.patch "$from..$to"
-		cover_letter "$TOP/series/$folder/0000-cover-letter.patch" "$from" "$to" "$n" \
+			--no-ext-diff --no-textconv -M --stat=72 --suffix=.patch "${FORMAT_PATCH[@]}" "$from..$to"
+		cover_letter "$SERIES_DIR/$folder/0000-cover-letter.patch" "$from" "$to" "$n" \
 			> "$out/$folder/0000-cover-letter.patch"
 		from=$to
 	done < "$bounds"
