@@ -4,7 +4,7 @@
 
 export BASE KERNEL TREE OVPN_GSO_CACHE JOBS FORCE SUITES PER_PATCH SUBMITTER REAUTHOR VERSION OUT
 
-.PHONY: help run test check check-quick tree series mail clean
+.PHONY: help run test check check-quick tree series mail docs clean
 
 help:
 	@echo 'make run          boot a kernel with the series, run a tunnel, print a table (root)'
@@ -14,6 +14,7 @@ help:
 	@echo 'make tree         git tree of the base kernel with a commit for each patch'
 	@echo 'make series       from that git tree back to series/ and the mirrored paths'
 	@echo 'make mail         series/ as mails for netdev, checked and rehearsed: SUBMITTER="Name <address>"'
+	@echo 'make docs         docs/architecture.svg from its source'
 	@echo 'make clean        remove built kernels, guest root and logs; FORCE=1: all, git tree too'
 	@echo 'KERNEL=/path/to/tree uses that kernel instead of the packaged one, BASE=7.2 another package.'
 
@@ -37,6 +38,9 @@ series:
 
 mail:
 	@harness/mail.sh
+
+docs:
+	@harness/docs.sh
 
 clean:
 	@harness/clean.sh

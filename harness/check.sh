@@ -232,6 +232,8 @@ test_mail() {
 }
 test_mail
 
+tap_check 'docs: the picture is made from its source' "$TOP/harness/docs.sh" --check || true
+
 no_tree='no git tree: make tree'
 if sgit rev-parse -q --verify "refs/tags/$BASE_TAG" > /dev/null 2>&1; then
 	HEAD_COMMIT=
@@ -256,6 +258,7 @@ if sgit rev-parse -q --verify "refs/tags/$BASE_TAG" > /dev/null 2>&1; then
 				tools/testing/selftests/net/lib.sh tools/testing/selftests/lib.sh tools/testing/selftests/kselftest
 		done
 		tap_check 'kernel-doc' kernel_doc "${files[@]}" || true
+		tap_check 'docs: the table of the contract is right' "$TOP/harness/contract.py" "$TOP/series" "$SCRATCH/head" || true
 		for file in "${tests[@]}"; do
 			name=${file#tools/testing/selftests/}
 			! need_tool shellcheck "shellcheck $name" || tap_check "shellcheck $name" shellcheck_selftest "$file" || true
@@ -274,6 +277,7 @@ else
 	done
 	[ "$quick" = 1 ] || skip_case 'sparse: no new warning' "$no_tree"
 	tap_check 'mirrored paths: names, and content of the files that the series adds' mirror_in_step_no_tree || true
+	tap_check 'docs: the table of the contract is right' "$TOP/harness/contract.py" "$TOP/series" || true
 fi
 
 failed=$(tap_failures)
