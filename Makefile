@@ -1,6 +1,7 @@
 # All steps; what each of them does is at the top of harness/NAME.sh.
 # Variables: BASE=7.3|7.2, KERNEL=/path/to/tree, TREE=/path, OVPN_GSO_CACHE=/path,
-# JOBS=n, FORCE=1.
+# JOBS=n, FORCE=1; for test: SUITES, PER_PATCH, LIMIT_MIN; for mail: SUBMITTER,
+# REAUTHOR, VERSION, OUT.
 
 export BASE KERNEL TREE OVPN_GSO_CACHE JOBS FORCE SUITES PER_PATCH SUBMITTER REAUTHOR VERSION OUT
 

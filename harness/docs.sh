@@ -14,7 +14,7 @@ case ${1:-} in
 --check)
 	grep -qF "<!-- source: $source_hash -->" "$SVG" || die "docs/architecture.svg is not made from docs/architecture.dot; next: make docs"
 	;;
-'')	need_cmd dot graphviz
+'')	command -v dot > /dev/null 2>&1 || die "dot is missing; next: apt-get install graphviz"
 	dot -Tsvg "$DOT" > "$SVG.new" || die "dot refuses $DOT; next: see its message above"
 	# programs of other versions draw other bytes, so that only the source is compared
 	{ cat "$SVG.new"; printf '<!-- source: %s -->\n' "$source_hash"; } > "$SVG"

@@ -178,6 +178,7 @@ address_mails() {
 		rm "$mail.people"
 	done
 }
+
 # with_recipients MAIL TO CC: write the two headers
 with_recipients() {
 	TO=$2 CC=$3 awk '
@@ -311,22 +312,24 @@ for folder in "${folders[@]}"; do
 done
 say "$(grep -c '^ok' "$LOGS/results/mail.tap") checks passed ($LOGS/results/mail.tap). Builds and guests are not among them: make test"
 
+again=
+[ "${REAUTHOR:-0}" != 1 ] || again+=' REAUTHOR=1'
+[ "${VERSION:-1}" = 1 ] || again+=" VERSION=$VERSION"
 echo
 echo "$BASE_SAYS"
 if [ "$BASE_READY" = 0 ]; then
 	cat <<- END
-		NOT READY TO SEND. Rebase on $REBASE_ON:
-		  make tree KERNEL=/path/to/net-next
-		  git -C THAT_TREE rebase $BASE_TAG        # where make tree stopped, if it did
+		NOT READY TO SEND. Patches for netdev are on $REBASE_ON:
+		  make tree KERNEL=/path/to/net-next     # a clone from there; says what does not apply
 		  make test KERNEL=/path/to/net-next
-		  make mail KERNEL=/path/to/net-next SUBMITTER='$SUBMITTER'
+		  make mail KERNEL=/path/to/net-next SUBMITTER='$SUBMITTER'$again
 		After that, to send:
 	END
 else
 	echo "to send:"
 fi
 for folder in "${folders[@]}"; do
-	printf '  %s \\\n    --from=%q --confirm=always %q/*.patch\n' "${SEND[*]}" "$SUBMITTER" "$OUT/$folder"
+	printf "  %s \\\\\n    --from='%s' --confirm=always %q/*.patch\n" "${SEND[*]}" "$SUBMITTER" "$OUT/$folder"
 done
 [ ${#folders[@]} -eq 1 ] ||
 	echo "one after the other: netdev takes $(sed -n 's/^MAX_PATCHES = //p' "$TOP/harness/mail_checks.py") patches at a time, and each series needs those before it"
