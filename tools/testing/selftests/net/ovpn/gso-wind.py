@@ -29,9 +29,12 @@ def skip(why):
 
 
 def trace_write(name, text):
-    """write to a file of tracefs, where opening it to truncate means more"""
-    with open(f"{TRACING}/{name}", "a", encoding="ascii") as file:
-        file.write(text)
+    """write to a file of tracefs: truncating it would delete all events"""
+    fd = os.open(f"{TRACING}/{name}", os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
 
 
 def key_slot(cmd):
