@@ -1,13 +1,14 @@
 # All steps; what each of them does is at the top of harness/NAME.sh.
 # Variables: BASE=7.3|7.2, KERNEL=/path/to/tree, TREE=/path, OVPN_GSO_CACHE=/path,
-# JOBS=n, FORCE=1.
+# JOBS=n, FORCE=1, QUICK=1, PER_PATCH=1, PROFILE=1.
 
-export BASE KERNEL TREE OVPN_GSO_CACHE JOBS FORCE SUITES PER_PATCH
+export BASE KERNEL TREE OVPN_GSO_CACHE JOBS FORCE SUITES PER_PATCH QUICK PROFILE
 
-.PHONY: help run test check check-quick tree series clean
+.PHONY: help run bench test check check-quick tree series clean
 
 help:
 	@echo 'make run          boot a kernel with the series, run a tunnel, print a table (root)'
+	@echo 'make bench        instructions per byte, base against series; QUICK=1, PER_PATCH=1, PROFILE=1 (root)'
 	@echo 'make test         all tests; last line: N passed, N failed, N skipped (root)'
 	@echo 'make check        static checks of the series and the scripts'
 	@echo 'make check-quick  those of them that need no kernel build and no network'
@@ -18,6 +19,9 @@ help:
 
 run:
 	@harness/run.sh
+
+bench:
+	@harness/bench.sh
 
 test:
 	@harness/test.sh

@@ -15,19 +15,6 @@ OUT=/mnt/out/run.jsonl
 
 # Each workload_NAME FROM ADDRESS SECONDS prints bit/s of payload, in the
 # guest's time, without the first second.
-iperf() {
-	local from=$1 addr=$2 secs=$3
-
-	shift 3
-	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
-	on "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
-		cat /tmp/iperf.err >&2
-		jq -r '.error // empty' /tmp/iperf.json >&2
-		return 1
-	}
-	jq -e '.end.sum_received.bits_per_second // .end.sum.bits_per_second' /tmp/iperf.json
-}
-
 workload_tcp() { iperf "$@"; }
 workload_udp() { iperf "$@" -u -b 0 -l $UDP_LEN; }
 
@@ -66,18 +53,6 @@ measure() {
 		  errors: ($b[0] - $a[0] + $b[3] - $a[3]), drops: ($b[1] - $a[1] + $b[4] - $a[4]),
 		  retransmits: ($b[2] - $a[2]) }' | tee -a $OUT |
 		jq -r '"  \(.workload) \(.from) to \(.to), batching \(.batching): \(.instructions_per_byte) instructions/byte, \(.bits_per_second / 1e6 | round) Mbit/s, idle \(.idle_percent)%"'
-}
-
-# aead NAME: the implementation that a new key gets
-aead() {
-	awk -v name="$1" -F ' *: ' '
-		$1 == "name" { n = $2 } $1 == "driver" { d = $2 }
-		$1 == "priority" && n == name && $2 + 0 > best { best = $2; driver = d }
-		END { print driver }' /proc/crypto
-}
-
-warm() {
-	"$@" > /tmp/warm.log 2>&1 || { cat /tmp/warm.log; die "failed: $*"; }
 }
 
 measure_all() {
