@@ -32,7 +32,7 @@ OUT=/mnt/out/bench.jsonl
 UDP_LEN=1380
 SEGS=45
 BURST_CALLS=200
-RR_COUNT=2000
+RR_COUNT=5000
 
 # where the traffic comes from, and goes to
 FROM='' TO='' ADDR=''

@@ -229,23 +229,29 @@ idle_watch() {
 	}' > "$3"
 }
 
-# busy FILE NS cmd...: run it there; FILE gets for how many per cent of that time
-# the CPU was idle. What goes before, such as ip(8), may wait for the disk.
+# busy FILE NS cmd...: run it there; FILE gets for how many per cent of the time
+# the CPU was idle, from when the command had 50 ms of CPU time: programs that
+# start wait for the disk, and the clock jumps then.
 busy() {
 	local file=$1 ns=$2 rc=0
 
 	shift 2
+	[ -p /tmp/never ] || mkfifo /tmp/never
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	on "$ns" bash -c '
+		"${@:2}" & pid=$!
+		while read -ra s < /proc/$pid/stat && [ "${s[2]}" != Z ] && [ $((s[13] + s[14])) -lt 5 ]; do
+			read -rt 0.01 _ <> /tmp/never
+		done
 		read -ra a < /proc/stat
-		"${@:2}"
+		wait $pid
 		rc=$?
 		read -ra b < /proc/stat
 		printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > "$1"
 		exit $rc' bash "$file.stat" "$@" || rc=$?
-	awk '{ for (i = 1; i <= NF; i++) { total += NR == 1 ? -$i : $i }
+	awk '{ for (i = 1; i <= NF; i++) total += NR == 1 ? -$i : $i
 		idle += NR == 1 ? -$4 - $5 : $4 + $5 }
-		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 100) }' "$file.stat" > "$file"
+		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 0) }' "$file.stat" > "$file"
 	return $rc
 }
 
