@@ -1,7 +1,5 @@
 # docs/results/NAME.md
-def show: if . == null then "-" elif . >= 1000 then round | tostring else . * 100 | round / 100 | tostring end;
-def per_cent: if . == null then "" else (. * 10 | round / 10) as $p | "\(if $p > 0 then "+" else "" end)\($p)%" end;
-def line: "| " + (map(tostring) | join(" | ")) + " |";
+include "lib";
 
 "# " + { full: "Base against series", quick: "Base against series, short", "per-patch": "After every patch" }[.mode],
 "",
@@ -15,13 +13,13 @@ if .mode == "per-patch" then
 	. as $d
 	| (["patch", "subject"] + (.rows | map(.name)) | line),
 	  (["---", "---"] + (.rows | map("---:")) | line),
-	  (.kernels[] | .label as $l | [$l, .subject] + [ $d.rows[] | .kernels[$l].median | show ] | line)
+	  (.kernels[] | .label as $l | [$l, .subject] + [ $d.rows[] | .kernels[$l].median | figure ] | line)
 else
 	(["workload", "row", "base", "series", "change", "must / aim", "reached", "idle %"] | line),
 	(["---", "---", "---:", "---:", "---:", "---", "---", "---:"] | line),
-	(.rows[] | [.title + (if .unit == "instructions/byte" then "" else " (\(.unit))" end), .name,
-		(.kernels.base.median | show), (.kernels.series.median | show), (.change_percent | per_cent),
-		.targets, (.reached // ""), ([.kernels[].idle_percent | numbers] | max // "-")] | line)
+	(.rows[] | [.title + unit_note, .name,
+		(.kernels.base.median | figure), (.kernels.series.median | figure), (.change_percent | per_cent),
+		.targets, (.reached // ""), max_idle_percent] | line)
 end,
 "",
 "\(.repeats) measurement\(if .repeats > 1 then "s of each row, the median is shown" else " of each row" end). " +

@@ -1,8 +1,8 @@
 # docs/results/profile.md. In: an array of { row, kernel, value (instructions per
 # byte of the row without perf), lines (of bench/profile.awk) }
+include "lib";
+
 def round_to(n): . * pow(10; n) | round / pow(10; n);
-def fixed: round_to(2) | tostring;
-def line: "| " + (map(tostring) | join(" | ")) + " |";
 
 map(. as $p | (.lines | split("\n") | map(split("\t"))) as $l
 	| ($l | map(select(.[0] == "side") | { key: .[1], value: (.[2] | tonumber) }) | from_entries) as $side
@@ -25,12 +25,12 @@ map(. as $p | (.lines | split("\n") | map(split("\t"))) as $l
 "",
 (["row", "kernel", "together", "sender", "receiver", "neither", "error", "samples", "ack records"] | line),
 (["---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:"] | line),
-(.[] | . as $p | [.row, .kernel, (.value | fixed), (.sides.sender * .value | fixed), (.sides.receiver * .value | fixed),
-	(.sides.other * .value | fixed),
-	"±" + (2 * ((.sides.sender * (1 - .sides.sender) / .n) | sqrt) * .value | fixed),
+(.[] | . as $p | [.row, .kernel, (.value | fixed(2)), (.sides.sender * .value | fixed(2)), (.sides.receiver * .value | fixed(2)),
+	(.sides.other * .value | fixed(2)),
+	"±" + (2 * ((.sides.sender * (1 - .sides.sender) / .n) | sqrt) * .value | fixed(2)),
 	.n, "\(.acks * 100 | round_to(1))%"] | line),
 (.[] | . as $p | "", "## \(.row), \(.kernel): the first 20 of \(.symbols | length) functions", "",
 	(["function", "instructions/byte", "share", "sender", "receiver"] | line),
 	(["---", "---:", "---:", "---:", "---:"] | line),
-	(.symbols[:20][] | ["`\(.name)`", (.total * $p.value | fixed), "\(.total * 100 | round_to(1))%",
-		(.sender * $p.value | fixed), (.receiver * $p.value | fixed)] | line))
+	(.symbols[:20][] | ["`\(.name)`", (.total * $p.value | fixed(2)), "\(.total * 100 | round_to(1))%",
+		(.sender * $p.value | fixed(2)), (.receiver * $p.value | fixed(2))] | line))

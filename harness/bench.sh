@@ -89,6 +89,15 @@ kernels() {
 	done
 }
 
+# first_of INDEX: the first kernel with the same image; patches of tests have that
+# of the one before
+first_of() {
+	local i=0
+
+	while [ "${images[i]}" != "${images[$1]}" ]; do i=$((i + 1)); done
+	echo $i
+}
+
 # what a figure depends on besides the kernel's source; the guard compares it
 environment() {
 	local guest
@@ -153,6 +162,7 @@ measure_all() {
 	trap 'exit 143' TERM HUP
 	for group in "${groups[@]}"; do
 		for i in "${!labels[@]}"; do
+			[ "$(first_of "$i")" = "$i" ] || continue
 			if [ $running -ge "$guests" ]; then
 				wait -n || failed=1
 				running=$((running - 1))
@@ -173,7 +183,7 @@ collect() {
 	local i
 
 	for i in "${!labels[@]}"; do
-		find "$OUT/${labels[i]}" -name bench.jsonl -exec cat {} + |
+		find "$OUT/${labels[$(first_of "$i")]}" -name bench.jsonl -exec cat {} + |
 			jq -c --arg kernel "${labels[i]}" '{ kernel: $kernel } + .'
 	done > "$OUT/measurements.jsonl"
 	meta > "$OUT/meta.json"
@@ -205,8 +215,8 @@ commit_results() {
 		[ $m != full ] || json=$LOGS/bench.json
 		[ -s "$json" ] || continue
 		cp "$json" "$to/$m.json"
-		jq -r -f "$TOP/bench/markdown.jq" "$json" > "$to/$m.md"
-		jq -r -f "$TOP/bench/chart.jq" "$json" > "$OUT.dat"
+		jq -r -L "$TOP/bench" -f "$TOP/bench/markdown.jq" "$json" > "$to/$m.md"
+		jq -r -L "$TOP/bench" -f "$TOP/bench/chart.jq" "$json" > "$OUT.dat"
 		for name in svg png; do
 			gnuplot -e "data='$OUT.dat'; out='$to/$m.$name'; kind='$name'" "$TOP/bench/chart.gp"
 		done
@@ -231,7 +241,7 @@ commit_profile() {
 		awk -f "$TOP/bench/profile.awk" "$f" |
 			jq -Rs --arg row "$row" --arg kernel "$kernel" --argjson value "$value" \
 				'{ row: $row, kernel: $kernel, value: $value, lines: . }'
-	done | jq -rs 'sort_by(.row, .kernel)' | jq -r -f "$TOP/bench/profile.jq" > "$LOGS/profile.md"
+	done | jq -rs 'sort_by(.row, .kernel)' | jq -r -L "$TOP/bench" -f "$TOP/bench/profile.jq" > "$LOGS/profile.md"
 	if [ -s "$LOGS/profile.md" ]; then
 		cp "$LOGS/profile.md" "$TOP/docs/results/profile.md"
 		say "docs/results/profile.md"
@@ -260,6 +270,6 @@ if [ -z "$report" ]; then
 fi
 [ -s "$JSON" ] || die "no $JSON; next: run it without --report"
 echo
-jq -r -f "$TOP/bench/table.jq" "$JSON" | columns
-jq -r -f "$TOP/bench/notes.jq" "$JSON"
+jq -r -L "$TOP/bench" -f "$TOP/bench/table.jq" "$JSON" | columns
+jq -r -L "$TOP/bench" -f "$TOP/bench/notes.jq" "$JSON"
 say "as JSON: $JSON"
