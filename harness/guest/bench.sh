@@ -178,7 +178,7 @@ offload() {
 	done
 }
 
-# --- workloads: each sets VALUE, UNIT, IDLE and RAW, what the program said -----
+# --- workloads: each sets VALUE, UNIT and RAW, what the program said ----------
 
 # bench_tx PAYLOAD [ARG]...: SECS of udpgso_bench_tx. Bytes by the exact time, in
 # ms, that it took.
@@ -189,7 +189,6 @@ bench_tx() {
 	busy /tmp/idle "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s "$payload" -l "$SECS" -a "$@" 2> /tmp/tx.log ||
 		{ cat /tmp/tx.log; return 1; }
 	RAW=$(grep -A 1 ^Summary /tmp/tx.log)
-	IDLE=$(cat /tmp/idle)
 	UNIT=instructions/byte
 	VALUE=$(awk -v payload="$payload" -v ns="$NS_PER_INSN" '
 		/^Summary/ { ms = $3 * 1000 }
@@ -236,7 +235,6 @@ iperf_row() {
 	local bps
 
 	bps=$(iperf "$FROM" "$ADDR" "$SECS" "$@") || return 1
-	IDLE=$(cat /tmp/iperf.idle)
 	RAW=$(jq -c '.end | { sum_sent, sum_received, sum } | del(..|nulls)' /tmp/iperf.json)
 	UNIT=instructions/byte
 	VALUE=$(insn_per_byte "$bps")
@@ -268,7 +266,6 @@ workload_profile() {
 		echo "# records $(records a) $(records b)"
 		perf script -i /tmp/perf.data -F comm,pid,ip,sym 2> /dev/null
 	} > "/mnt/out/$NAME.perf"
-	IDLE=$(cat /tmp/idle)
 	UNIT=instructions/byte
 	RAW=$(jq -c '.end | { sum_sent, sum_received }' /tmp/iperf.json)
 	VALUE=$(insn_per_byte "$(jq '.end.sum_received.bits_per_second' /tmp/iperf.json)")
@@ -280,7 +277,6 @@ workload_rr() {
 	offload on
 	warm on "$FROM" rr client "$ADDR" 7000 "$size" 50
 	busy /tmp/idle "$FROM" rr client "$ADDR" 7000 "$size" $RR_COUNT > /tmp/rr.raw
-	IDLE=$(cat /tmp/idle)
 	sort -n /tmp/rr.raw > /tmp/rr.out
 	UNIT=instructions
 	RAW="of $(wc -l < /tmp/rr.out): $(sed -n '1p;$p' /tmp/rr.out | tr '\n' ' ')"
@@ -301,15 +297,15 @@ measure() {
 
 	NAME=$name
 	IFS=: read -ra part <<< "$2"
-	IDLE=null
+	rm -f /tmp/idle /tmp/idle.stat
 	c0=$(lost)
 	"workload_${part[0]}" "${part[@]:1}" || die "$name failed"
 	c1=$(lost)
 	jq -nc --arg name "$name" --argjson repeat "$3" --argjson value "$VALUE" --arg unit "$UNIT" \
-		--argjson idle "$IDLE" --arg raw "$RAW" --arg c0 "$c0" --arg c1 "$c1" '
+		--argjson idle "$(cat /tmp/idle 2> /dev/null || echo null)" --arg raw "$RAW" --arg ticks "$(cat /tmp/idle.stat 2> /dev/null)" --arg c0 "$c0" --arg c1 "$c1" '
 		($c0 | split(" ") | map(tonumber)) as $a | ($c1 | split(" ") | map(tonumber)) as $b |
 		{ name: $name, repeat: $repeat, value: $value, unit: $unit, idle_percent: $idle,
-		  errors: ($b[0] - $a[0]), drops: ($b[1] - $a[1]), retransmits: ($b[2] - $a[2]), raw: $raw }' |
+		  errors: ($b[0] - $a[0]), drops: ($b[1] - $a[1]), retransmits: ($b[2] - $a[2]), raw: $raw, cpu_ticks: ($ticks | split("\n") | map(select(. != ""))) }' |
 		tee -a $OUT | jq -r '"  \(.name) \(.repeat): \(.value) \(.unit), idle \(.idle_percent // "-")%, \(.drops) drops, \(.retransmits) retransmits"'
 }
 

@@ -132,13 +132,13 @@ warm() {
 
 # iperf FROM ADDRESS SECONDS [ARG]...: bit/s of received payload, in the guest's
 # time, without the first second. All that iperf3 says: /tmp/iperf.json; how
-# many per cent of it the CPU was idle: /tmp/iperf.idle.
+# many per cent of it the CPU was idle: /tmp/idle.
 iperf() {
 	local from=$1 addr=$2 secs=$3
 
 	shift 3
 	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
-	busy /tmp/iperf.idle "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
+	busy /tmp/idle "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
 		cat /tmp/iperf.err >&2
 		jq -r '.error // empty' /tmp/iperf.json >&2
 		return 1
@@ -211,22 +211,6 @@ counters() {
 		$1 ~ /^Ip6?(In|Out)Discards$/ || $1 ~ /ReasmFails$/ || $1 == "LinkDrops" { drop += $2 }
 		$1 == "TcpRetransSegs" { re = $2 }
 		END { printf "%d %d %d\n", err, drop, re }'
-}
-
-# idle_watch DELAY SECONDS FILE &: per cent of the time that the CPU was idle
-idle_watch() {
-	local a b
-
-	sleep "$1"
-	read -ra a < /proc/stat
-	sleep "$2"
-	read -ra b < /proc/stat
-	awk -v a="${a[*]:1}" -v b="${b[*]:1}" 'BEGIN {
-		n = split(a, x, " "); split(b, y, " ")
-		for (i = 1; i <= n && i <= 8; i++)
-			total += y[i] - x[i]
-		printf "%.1f\n", (total ? 100 * (y[4] - x[4] + y[5] - x[5]) / total : 100)
-	}' > "$3"
 }
 
 # busy FILE NS cmd...: run it there; FILE gets for how many per cent of the time
