@@ -42,9 +42,9 @@ differences() {
 # compare FILE: "row then now per-cent idle unit" of each row that is in both
 compare() {
 	jq -rn --slurpfile a "$COMMITTED" --slurpfile b "$1" '
-		($a[0].rows | map({ key: .name, value: .kernels.series.median }) | from_entries) as $then
-		| $b[0].rows[] | select($then[.name])
-		| [.name, $then[.name], .kernels.series.median, (.kernels.series.median / $then[.name] - 1) * 100,
+		($a[0].rows | map({ key: .name, value: .kernels.series.median }) | from_entries) as $was
+		| $b[0].rows[] | select($was[.name])
+		| [.name, $was[.name], .kernels.series.median, (.kernels.series.median / $was[.name] - 1) * 100,
 		   .kernels.series.idle_percent, .unit] | @tsv'
 }
 
