@@ -155,13 +155,13 @@ set_up() {
 # servers where there is somebody to receive, and each program once for real
 warm_up() {
 	if [ -z "$TO" ]; then
-		warm busy /tmp/idle "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s $((SEGS * UDP_LEN)) -S $UDP_LEN -M 10 -l 1 -a
+		warm busy 0.01 "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s $((SEGS * UDP_LEN)) -S $UDP_LEN -M 10 -l 1 -a
 		return
 	fi
 	on "$TO" iperf3 -s -D
 	[ ! -x /tmp/bin/rr ] || on "$TO" rr server 7000 > /tmp/rr.log 2>&1 &
 	until on "$TO" ss -Hltn 'sport = :5201' | grep -q .; do sleep 0.1; done
-	warm busy /tmp/idle "$FROM" iperf3 -c "$ADDR" -Z -J -n 1M
+	warm busy 0.01 "$FROM" iperf3 -c "$ADDR" -Z -J -n 1M
 }
 
 # offload on|off|nocsum: of the underlay, in both namespaces
@@ -186,7 +186,7 @@ bench_tx() {
 	local payload=$1
 
 	shift
-	busy /tmp/idle "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s "$payload" -l "$SECS" -a "$@" 2> /tmp/tx.log ||
+	busy "$(awk -v s="$SECS" 'BEGIN { print s * 0.8 }')" "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s "$payload" -l "$SECS" -a "$@" 2> /tmp/tx.log ||
 		{ cat /tmp/tx.log; return 1; }
 	RAW=$(grep -A 1 ^Summary /tmp/tx.log)
 	UNIT=instructions/byte
@@ -259,7 +259,7 @@ workload_profile() {
 	offload "$1"
 	perf record -q -a -g -e cpu-clock -F 4999 -o /tmp/perf.data -- true > /tmp/perf.log 2>&1 || { cat /tmp/perf.log; return 1; }
 	rm -f /tmp/perf.data
-	busy /tmp/idle "$FROM" perf record -q -a -g -e cpu-clock -F 4999 -m 512 -o /tmp/perf.data -- \
+	on "$FROM" perf record -q -a -g -e cpu-clock -F 4999 -m 512 -o /tmp/perf.data -- \
 		iperf3 -c "$ADDR" -Z -t "$SECS" -J > /tmp/iperf.json 2> /tmp/perf.log || { cat /tmp/perf.log; return 1; }
 	{
 		echo "# receiver $(on "$TO" pgrep -o iperf3)"
@@ -276,7 +276,7 @@ workload_rr() {
 
 	offload on
 	warm on "$FROM" rr client "$ADDR" 7000 "$size" 50
-	busy /tmp/idle "$FROM" rr client "$ADDR" 7000 "$size" $RR_COUNT > /tmp/rr.raw
+	busy 0.05 "$FROM" rr client "$ADDR" 7000 "$size" $RR_COUNT > /tmp/rr.raw
 	sort -n /tmp/rr.raw > /tmp/rr.out
 	UNIT=instructions
 	RAW="of $(wc -l < /tmp/rr.out): $(sed -n '1p;$p' /tmp/rr.out | tr '\n' ' ')"
@@ -297,12 +297,12 @@ measure() {
 
 	NAME=$name
 	IFS=: read -ra part <<< "$2"
-	rm -f /tmp/idle /tmp/idle.stat
+	rm -f /tmp/idle /tmp/idle.ticks
 	c0=$(lost)
 	"workload_${part[0]}" "${part[@]:1}" || die "$name failed"
 	c1=$(lost)
 	jq -nc --arg name "$name" --argjson repeat "$3" --argjson value "$VALUE" --arg unit "$UNIT" \
-		--argjson idle "$(cat /tmp/idle 2> /dev/null || echo null)" --arg raw "$RAW" --arg ticks "$(cat /tmp/idle.stat 2> /dev/null)" --arg c0 "$c0" --arg c1 "$c1" '
+		--argjson idle "$(cat /tmp/idle 2> /dev/null || echo null)" --arg raw "$RAW" --arg ticks "$(cat /tmp/idle.ticks 2> /dev/null)" --arg c0 "$c0" --arg c1 "$c1" '
 		($c0 | split(" ") | map(tonumber)) as $a | ($c1 | split(" ") | map(tonumber)) as $b |
 		{ name: $name, repeat: $repeat, value: $value, unit: $unit, idle_percent: $idle,
 		  errors: ($b[0] - $a[0]), drops: ($b[1] - $a[1]), retransmits: ($b[2] - $a[2]), raw: $raw, cpu_ticks: ($ticks | split("\n") | map(select(. != ""))) }' |

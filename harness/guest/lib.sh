@@ -138,7 +138,7 @@ iperf() {
 
 	shift 3
 	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
-	busy /tmp/idle "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
+	busy "$(awk -v s="$secs" 'BEGIN { print s + 0.7 }')" "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
 		cat /tmp/iperf.err >&2
 		jq -r '.error // empty' /tmp/iperf.json >&2
 		return 1
@@ -213,14 +213,16 @@ counters() {
 		END { printf "%d %d %d\n", err, drop, re }'
 }
 
-# busy FILE NS cmd...: run it there; FILE gets for how many per cent of the time
-# the CPU was idle, from when the command had 50 ms of CPU time: programs that
-# start wait for the disk, and the clock jumps then.
+# busy SECONDS NS cmd...: run it there; /tmp/idle gets for how many per cent of so
+# many seconds the CPU was idle, from when the command had 50 ms of CPU time.
+# Before and after that, programs wait for the disk and for each other, and the
+# clock jumps.
 busy() {
-	local file=$1 ns=$2 rc=0
+	local secs=$1 ns=$2 rc=0
 
 	shift 2
 	[ -p /tmp/never ] || mkfifo /tmp/never
+	rm -f /tmp/idle /tmp/idle.ticks
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	on "$ns" bash -c '
 		"${@:2}" & pid=$!
@@ -228,14 +230,15 @@ busy() {
 			read -rt 0.01 _ <> /tmp/never
 		done
 		read -ra a < /proc/stat
+		read -rt "$1" _ <> /tmp/never
+		read -ra b < /proc/stat
 		wait $pid
 		rc=$?
-		read -ra b < /proc/stat
-		printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > "$1"
-		exit $rc' bash "$file.stat" "$@" || rc=$?
+		printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > /tmp/idle.ticks
+		exit $rc' bash "$secs" "$@" || rc=$?
 	awk '{ for (i = 1; i <= NF; i++) total += NR == 1 ? -$i : $i
 		idle += NR == 1 ? -$4 - $5 : $4 + $5 }
-		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 0) }' "$file.stat" > "$file"
+		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 0) }' /tmp/idle.ticks > /tmp/idle
 	return $rc
 }
 
