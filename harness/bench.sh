@@ -116,9 +116,9 @@ meta() {
 	local i
 
 	for i in "${!labels[@]}"; do
-		jq -n --arg label "${labels[i]}" --arg commit "${commits[i]}" --arg image "$(basename "${images[i]}")" \
+		jq -n --arg name "${labels[i]}" --arg commit "${commits[i]}" --arg image "$(basename "${images[i]}")" \
 			--arg subject "$(git -C "$SRC" log -1 --format=%s "${commits[i]}")" \
-			'{ label: $label, commit: $commit, subject: $subject, image: $image }'
+			'{ label: $name, commit: $commit, subject: $subject, image: $image }'
 	done | jq -s --argjson environment "$(environment)" --arg mode "$mode" --argjson repeats "$repeats" --arg rows "$rows" \
 		--arg date "$(date -u +%F)" --arg repo "$(git -C "$TOP" describe --always --dirty 2> /dev/null || true)" '
 		{ mode: $mode, date: $date, repository: $repo,
@@ -229,8 +229,8 @@ commit_results() {
 commit_profile() {
 	local f kernel row value
 
+	compgen -G "$LOGS/bench-profile/*/all/*.perf" > /dev/null || return 0
 	for f in "$LOGS"/bench-profile/*/all/*.perf; do
-		[ -e "$f" ] || return 0
 		kernel=$(basename "$(dirname "$(dirname "$f")")")
 		row=$(basename "$f" .perf)
 		row=${row#profile-}
@@ -242,10 +242,8 @@ commit_profile() {
 			jq -Rs --arg row "$row" --arg kernel "$kernel" --argjson value "$value" \
 				'{ row: $row, kernel: $kernel, value: $value, lines: . }'
 	done | jq -rs 'sort_by(.row, .kernel)' | jq -r -L "$TOP/bench" -f "$TOP/bench/profile.jq" > "$LOGS/profile.md"
-	if [ -s "$LOGS/profile.md" ]; then
-		cp "$LOGS/profile.md" "$TOP/docs/results/profile.md"
-		say "docs/results/profile.md"
-	fi
+	cp "$LOGS/profile.md" "$TOP/docs/results/profile.md"
+	say "docs/results/profile.md"
 }
 
 need_cmd jq jq
