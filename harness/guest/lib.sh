@@ -25,7 +25,7 @@ fast_programs() {
 	export PATH=/tmp/bin:$PATH
 	for p in "$@"; do
 		[[ $p == */* ]] || p=$(command -v "$p")
-		cp "$p" /tmp/bin/
+		[ "$p" -ef "/tmp/bin/${p##*/}" ] || cp "$p" /tmp/bin/
 		"/tmp/bin/${p##*/}" --help > /dev/null 2>&1 < /dev/null || true
 	done
 }
@@ -138,7 +138,7 @@ iperf() {
 
 	shift 3
 	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
-	busy "$(awk -v s="$secs" 'BEGIN { print s + 0.7 }')" "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
+	busy 300 "$secs" "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
 		cat /tmp/iperf.err >&2
 		jq -r '.error // empty' /tmp/iperf.json >&2
 		return 1
@@ -213,29 +213,29 @@ counters() {
 		END { printf "%d %d %d\n", err, drop, re }'
 }
 
-# busy SECONDS NS cmd...: run it there; /tmp/idle gets for how many per cent of so
-# many seconds the CPU was idle, from when the command had 50 ms of CPU time.
+# busy MS SECONDS NS cmd...: run it there; /tmp/idle gets for how many per cent of so
+# many seconds the CPU was idle, from when the command had so many ms of CPU time.
 # Before and after that, programs wait for the disk and for each other, and the
 # clock jumps.
 busy() {
-	local secs=$1 ns=$2 rc=0
+	local ticks=$(($1 / 10)) secs=$2 ns=$3 rc=0
 
-	shift 2
+	shift 3
 	[ -p /tmp/never ] || mkfifo /tmp/never
 	rm -f /tmp/idle /tmp/idle.ticks
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	on "$ns" bash -c '
-		"${@:2}" & pid=$!
-		while read -ra s < /proc/$pid/stat && [ "${s[2]}" != Z ] && [ $((s[13] + s[14])) -lt 5 ]; do
+		"${@:3}" & pid=$!
+		while read -ra s < /proc/$pid/stat && [ "${s[2]}" != Z ] && [ $((s[13] + s[14])) -lt "$1" ]; do
 			read -rt 0.01 _ <> /tmp/never
 		done
 		read -ra a < /proc/stat
-		read -rt "$1" _ <> /tmp/never
+		read -rt "$2" _ <> /tmp/never
 		read -ra b < /proc/stat
 		wait $pid
 		rc=$?
 		printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > /tmp/idle.ticks
-		exit $rc' bash "$secs" "$@" || rc=$?
+		exit $rc' bash "$ticks" "$secs" "$@" || rc=$?
 	awk '{ for (i = 1; i <= NF; i++) total += NR == 1 ? -$i : $i
 		idle += NR == 1 ? -$4 - $5 : $4 + $5 }
 		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 0) }' /tmp/idle.ticks > /tmp/idle
