@@ -101,7 +101,7 @@ setup_wireguard() {
 
 	pair_up 1500
 	for ns in a b; do
-		wg genkey > /tmp/wg.$ns
+		(umask 077; wg genkey > /tmp/wg.$ns)
 		ip -n $ns link add wg0 type wireguard
 	done
 	for ns in a b; do
