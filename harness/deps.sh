@@ -1,6 +1,7 @@
 #!/bin/bash
-# usage: deps.sh [-h]
-# Install what the host needs (Debian packages). Does nothing when all is there.
+# usage: deps.sh [-h] [PACKAGE]...
+# Install what the host needs (Debian packages), and the PACKAGEs. Does nothing
+# when all is there.
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/apt.sh"
@@ -63,7 +64,8 @@ case ${1:-} in
 	exit 0
 	;;
 '')	;;
-*)	die "unknown argument '$1'; next: $0 -h" ;;
+-*)	die "unknown option '$1'; next: $0 -h" ;;
+*)	PACKAGES="$PACKAGES $*" ;;
 esac
 command -v apt-get > /dev/null 2>&1 ||
 	die "this is no Debian; next: install what PACKAGES in $0 names, and mmdebstrap and virtme-ng"

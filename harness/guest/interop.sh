@@ -6,61 +6,12 @@
 
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=openvpn.sh
+. "$(dirname "${BASH_SOURCE[0]}")/openvpn.sh"
 # shellcheck source=tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
 SIZE_MIB=6
-WAIT=90
-pids=()
-
-# a self-signed certificate a side; each names the other by its fingerprint
-certificates() {
-	local who
-
-	for who in server client; do
-		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-			-subj "/CN=$who" -keyout /tmp/$who.key -out /tmp/$who.crt 2> /tmp/openssl.log ||
-			{ cat /tmp/openssl.log; die "openssl made no certificate"; }
-		openssl x509 -in /tmp/$who.crt -noout -fingerprint -sha256 | cut -d = -f 2 > /tmp/$who.fp
-	done
-}
-
-# start WHO NS PEER MODE CIPHER arg...
-start() {
-	local who=$1 ns=$2 peer=$3 mode=$4 cipher=$5 extra=()
-
-	shift 5
-	[ "$mode" = dco ] || extra=(--disable-dco)
-	on "$ns" openvpn --dev-type tun --dev tun0 --verb 4 --cert "/tmp/$who.crt" --key "/tmp/$who.key" \
-		--peer-fingerprint "$(cat "/tmp/$peer.fp")" --data-ciphers "$cipher" \
-		--auth-nocache --connect-timeout 30 "${extra[@]}" "$@" > "/mnt/out/$who.log" 2>&1 &
-	pids+=($!)
-}
-
-stop() {
-	[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2> /dev/null || true
-	[ ${#pids[@]} -eq 0 ] || wait "${pids[@]}" 2> /dev/null || true
-	pids=()
-}
-
-# wait_for SECONDS cmd...
-wait_for() {
-	local end=$((SECONDS + $1))
-
-	shift
-	until "$@" > /dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.5
-	done
-}
-
-handshake() {
-	if ! wait_for $WAIT grep -q 'Initialization Sequence Completed' /mnt/out/client.log ||
-	   ! wait_for 10 grep -q "Data Channel: cipher '$1'" /mnt/out/client.log; then
-		tail -n 15 /mnt/out/client.log /mnt/out/server.log
-		return 1
-	fi
-}
 
 # the device is what the mode asks for: the test would be void otherwise
 device_kind() {
@@ -116,11 +67,8 @@ one() {
 
 	say "$name"
 	pair_up 1500
-	start server a client "$server" "$cipher" --server 10.8.0.0 255.255.255.0 --topology subnet \
-		--tls-server --dh none --proto udp --local 10.10.1.1 --port "$PORT" --keepalive 10 60
-	wait_for 30 grep -q 'UDPv4 link local' /mnt/out/server.log || true
-	start client b server "$client" "$cipher" --client --proto udp --remote 10.10.1.1 "$PORT" --nobind
-	if tap_check "$name: handshake" handshake "$cipher"; then
+	openvpn_pair "$server" "$client" "$cipher"
+	if tap_check "$name: handshake" openvpn_handshake "$cipher"; then
 		tap_check "$name: server's device" device_kind a "$server" || true
 		tap_check "$name: client's device" device_kind b "$client" || true
 		tap_check "$name: ping" pings || true
@@ -134,7 +82,7 @@ one() {
 		tap_check "$name: file to the client" transfer a b 10.8.0.2 || true
 		tap_check "$name: no checksum errors" checksum_errors || true
 	fi
-	stop
+	openvpn_stop
 	mkdir -p "/mnt/out/$server-$client-$cipher"
 	mv /mnt/out/server.log /mnt/out/client.log "/mnt/out/$server-$client-$cipher/"
 	ip netns del a
@@ -142,12 +90,10 @@ one() {
 }
 
 [ $# -gt 0 ] || set -- {dco:dco,dco:user,user:dco}:{AES-128-GCM,CHACHA20-POLY1305}
-trap stop EXIT
+trap openvpn_stop EXIT
 tap_resume /mnt/out/interop.tap interop
-mkdir -p /dev/net
-[ -c /dev/net/tun ] || mknod /dev/net/tun c 10 200
 head -c $((SIZE_MIB << 20)) /dev/urandom > /tmp/file
-certificates
+openvpn_certificates
 for combo in "$@"; do
 	IFS=: read -r server client cipher <<< "$combo"
 	one "$server" "$client" "$cipher"

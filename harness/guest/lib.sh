@@ -25,7 +25,7 @@ fast_programs() {
 	export PATH=/tmp/bin:$PATH
 	for p in "$@"; do
 		[[ $p == */* ]] || p=$(command -v "$p")
-		cp "$p" /tmp/bin/
+		[ "$p" -ef "/tmp/bin/${p##*/}" ] || cp "$p" /tmp/bin/
 		"/tmp/bin/${p##*/}" --help > /dev/null 2>&1 < /dev/null || true
 	done
 }
@@ -46,25 +46,104 @@ pair_up() {
 	done
 }
 
-# tunnel_up CIPHER MTU: ovpn devices tun0 in a and b, with keys, 5.5.5.1 and .2
-tunnel_up() {
-	local cipher=$1 mtu=$2 key=/tmp/data64.key
+# outer_addr NS FAMILY
+outer_addr() {
+	local n=1
 
-	cp "$SELFTESTS/net/ovpn/data64.key" $key
-	on a ovpn-cli new_iface tun0 P2P > /dev/null
-	on b ovpn-cli new_iface tun0 P2P > /dev/null
-	on a ovpn-cli new_peer tun0 1 10 $PORT 10.10.1.2 $PORT
-	on b ovpn-cli new_peer tun0 10 1 $PORT 10.10.1.1 $PORT
-	on a ovpn-cli new_key tun0 1 1 0 "$cipher" 0 $key
-	on b ovpn-cli new_key tun0 10 1 0 "$cipher" 1 $key
-	ip -n a addr add 5.5.5.1/24 dev tun0
-	ip -n b addr add 5.5.5.2/24 dev tun0
-	ip -n a link set tun0 mtu "$mtu" up
-	ip -n b link set tun0 mtu "$mtu" up
+	[ "$1" = a ] || n=2
+	if [ "$2" = 6 ]; then
+		echo fd00:10::$n
+	else
+		echo 10.10.1.$n
+	fi
+}
+
+# tunnel_end NS CIPHER MTU [FAMILY]: device, peer (1 in a, 10 in b), key and
+# address of one end, over UDP
+tunnel_end() {
+	local ns=$1 cipher=$2 mtu=$3 family=${4:-4} id=1 tx_id=10 peer=b
+
+	[ "$ns" = a ] || { id=10; tx_id=1; peer=a; }
+	on "$ns" ovpn-cli new_iface tun0 P2P > /dev/null
+	on "$ns" ovpn-cli new_peer tun0 $id $tx_id $PORT "$(outer_addr $peer "$family")" $PORT
+	tunnel_key "$ns" "$cipher" "$mtu"
+}
+
+# tunnel_key NS CIPHER MTU: what is the same over UDP and TCP
+tunnel_key() {
+	local ns=$1 cipher=$2 mtu=$3 id=1 n=1
+
+	[ "$ns" = a ] || { id=10; n=2; }
+	# ovpn-cli reads it over and over: from tmpfs
+	[ -e /tmp/data64.key ] || cp "$SELFTESTS/net/ovpn/data64.key" /tmp/
+	on "$ns" ovpn-cli new_key tun0 $id 1 0 "$cipher" $((n - 1)) /tmp/data64.key
+	ip -n "$ns" addr add 5.5.5.$n/24 dev tun0
+	ip -n "$ns" link set tun0 mtu "$mtu" up
+}
+
+tunnel_ping() {
 	on a ping -q -c 2 -i 0.2 -w 10 5.5.5.2 > /tmp/ping.log || {
 		cat /tmp/ping.log
 		die "no ping through the tunnel"
 	}
+}
+
+# tunnel_up CIPHER MTU [FAMILY]: ovpn devices tun0 in a and b, 5.5.5.1 and .2
+tunnel_up() {
+	tunnel_end a "$@"
+	tunnel_end b "$@"
+	tunnel_ping
+}
+
+# tunnel_up_tcp CIPHER MTU: the same with TCP transport. Only a device with many
+# peers listens, and it has to know what is behind them.
+tunnel_up_tcp() {
+	local pid ns
+
+	echo '1 10 5.5.5.2' > /tmp/peers
+	for ns in a b; do
+		# records that find no room in the socket are lost
+		on $ns sysctl -qw net.ipv4.tcp_wmem='4096 8388608 8388608'
+	done
+	on a ovpn-cli new_iface tun0 MP > /dev/null
+	on b ovpn-cli new_iface tun0 P2P > /dev/null
+	on a ovpn-cli listen tun0 $PORT ASYMM /tmp/peers > /tmp/listen.log 2>&1 & pid=$!
+	until on a ss -Hltn "sport = :$PORT" | grep -q .; do sleep 0.1; done
+	on b ovpn-cli connect tun0 10 1 10.10.1.1 $PORT > /tmp/connect.log 2>&1
+	# it goes to the background with its peer
+	wait $pid || { cat /tmp/listen.log /tmp/connect.log; die "no connection of the TCP transport"; }
+	tunnel_key a "$1" "$2"
+	tunnel_key b "$1" "$2"
+	tunnel_ping
+}
+
+# aead NAME: the implementation that a new key gets
+aead() {
+	awk -v name="$1" -F ' *: ' '
+		$1 == "name" { n = $2 } $1 == "driver" { d = $2 }
+		$1 == "priority" && n == name && $2 + 0 > best { best = $2; driver = d }
+		END { print driver }' /proc/crypto
+}
+
+# warm cmd...: once, so that nothing is read over 9p later
+warm() {
+	"$@" > /tmp/warm.log 2>&1 || { cat /tmp/warm.log; die "failed: $*"; }
+}
+
+# iperf FROM ADDRESS SECONDS [ARG]...: bit/s of received payload, in the guest's
+# time, without the first second. All that iperf3 says: /tmp/iperf.json; how
+# many per cent of it the CPU was idle: /tmp/idle.
+iperf() {
+	local from=$1 addr=$2 secs=$3
+
+	shift 3
+	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
+	busy 300 "$secs" "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
+		cat /tmp/iperf.err >&2
+		jq -r '.error // empty' /tmp/iperf.json >&2
+		return 1
+	}
+	jq -e '.end.sum_received.bits_per_second // .end.sum.bits_per_second' /tmp/iperf.json
 }
 
 # counters of what the stack sends outside: one skb may carry many records
@@ -134,20 +213,33 @@ counters() {
 		END { printf "%d %d %d\n", err, drop, re }'
 }
 
-# idle_watch DELAY SECONDS FILE &: per cent of the time that the CPU was idle
-idle_watch() {
-	local a b
+# busy MS SECONDS NS cmd...: run it there; /tmp/idle gets for how many per cent of so
+# many seconds the CPU was idle, from when the command had so many ms of CPU time.
+# Before and after that, programs wait for the disk and for each other, and the
+# clock jumps.
+busy() {
+	local ticks=$(($1 / 10)) secs=$2 ns=$3 rc=0
 
-	sleep "$1"
-	read -ra a < /proc/stat
-	sleep "$2"
-	read -ra b < /proc/stat
-	awk -v a="${a[*]:1}" -v b="${b[*]:1}" 'BEGIN {
-		n = split(a, x, " "); split(b, y, " ")
-		for (i = 1; i <= n && i <= 8; i++)
-			total += y[i] - x[i]
-		printf "%.1f\n", (total ? 100 * (y[4] - x[4] + y[5] - x[5]) / total : 100)
-	}' > "$3"
+	shift 3
+	[ -p /tmp/never ] || mkfifo /tmp/never
+	rm -f /tmp/idle /tmp/idle.ticks
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	on "$ns" bash -c '
+		"${@:3}" & pid=$!
+		while read -ra s < /proc/$pid/stat && [ "${s[2]}" != Z ] && [ $((s[13] + s[14])) -lt "$1" ]; do
+			read -rt 0.01 _ <> /tmp/never
+		done
+		read -ra a < /proc/stat
+		read -rt "$2" _ <> /tmp/never
+		read -ra b < /proc/stat
+		wait $pid
+		rc=$?
+		printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > /tmp/idle.ticks
+		exit $rc' bash "$ticks" "$secs" "$@" || rc=$?
+	awk '{ for (i = 1; i <= NF; i++) total += NR == 1 ? -$i : $i
+		idle += NR == 1 ? -$4 - $5 : $4 + $5 }
+		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 0) }' /tmp/idle.ticks > /tmp/idle
+	return $rc
 }
 
 # insn_per_byte BPS

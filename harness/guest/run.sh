@@ -15,19 +15,6 @@ OUT=/mnt/out/run.jsonl
 
 # Each workload_NAME FROM ADDRESS SECONDS prints bit/s of payload, in the
 # guest's time, without the first second.
-iperf() {
-	local from=$1 addr=$2 secs=$3
-
-	shift 3
-	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
-	on "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
-		cat /tmp/iperf.err >&2
-		jq -r '.error // empty' /tmp/iperf.json >&2
-		return 1
-	}
-	jq -e '.end.sum_received.bits_per_second // .end.sum.bits_per_second' /tmp/iperf.json
-}
-
 workload_tcp() { iperf "$@"; }
 workload_udp() { iperf "$@" -u -b 0 -l $UDP_LEN; }
 
@@ -35,7 +22,7 @@ workload_udp_segment() {
 	local from=$1 addr=$2 secs=$3
 
 	# one line a second: "udp tx: MB/s calls/s msg/s"; the first is dropped
-	on "$from" udpgso_bench_tx -4 -D "$addr" -p 8000 -s $BURST -S $UDP_LEN \
+	busy 200 "$secs" "$from" udpgso_bench_tx -4 -D "$addr" -p 8000 -s $BURST -S $UDP_LEN \
 		-l $((secs + 1)) 2> /tmp/gso.log || { cat /tmp/gso.log >&2; return 1; }
 	awk -v bits=$((BURST * 8)) '/ tx: / && n++ { s += $5 * bits }
 		END { if (n < 2) exit 1; printf "%.0f\n", s / (n - 1) }' /tmp/gso.log
@@ -44,14 +31,12 @@ workload_udp_segment() {
 # measure WORKLOAD FROM TO MODE
 measure() {
 	local work=$1 from=$2 to=$3 mode=$4 secs=$SECS
-	local addr=5.5.5.2 bps r0 r1 s0 s1 c0 c1 idle watch
+	local addr=5.5.5.2 bps r0 r1 s0 s1 c0 c1 idle
 
 	[ "$to" = b ] || addr=5.5.5.1
 	r0=$(records "$from") s0=$(outer_skbs "$from")
 	c0="$(counters "$from") $(counters "$to")"
-	idle_watch 1.2 "$(awk -v s="$secs" 'BEGIN { print s - 0.5 }')" /tmp/idle & watch=$!
 	bps=$("workload_$work" "$from" "$addr" "$secs") || die "$work from $from to $to, batching $mode: failed"
-	wait "$watch"
 	idle=$(cat /tmp/idle)
 	r1=$(records "$from") s1=$(outer_skbs "$from")
 	c1="$(counters "$from") $(counters "$to")"
@@ -68,18 +53,6 @@ measure() {
 		jq -r '"  \(.workload) \(.from) to \(.to), batching \(.batching): \(.instructions_per_byte) instructions/byte, \(.bits_per_second / 1e6 | round) Mbit/s, idle \(.idle_percent)%"'
 }
 
-# aead NAME: the implementation that a new key gets
-aead() {
-	awk -v name="$1" -F ' *: ' '
-		$1 == "name" { n = $2 } $1 == "driver" { d = $2 }
-		$1 == "priority" && n == name && $2 + 0 > best { best = $2; driver = d }
-		END { print driver }' /proc/crypto
-}
-
-warm() {
-	"$@" > /tmp/warm.log 2>&1 || { cat /tmp/warm.log; die "failed: $*"; }
-}
-
 measure_all() {
 	local work
 
@@ -91,7 +64,7 @@ measure_all() {
 : > $OUT
 sysctl -qw net.core.rmem_max=$((64 << 20)) net.core.rmem_default=$((16 << 20)) \
 	net.core.wmem_max=$((4 << 20))
-fast_programs iperf3 jq nft nstat ip ethtool awk sed cat \
+fast_programs bash iperf3 jq nft nstat ip ethtool awk sed cat \
 	"$SELFTESTS/net/ovpn/ovpn-cli" "$SELFTESTS/net/udpgso_bench_tx" "$SELFTESTS/net/udpgso_bench_rx"
 pair_up 1500
 tunnel_up aes $MTU
