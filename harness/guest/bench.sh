@@ -155,13 +155,13 @@ set_up() {
 # servers where there is somebody to receive, and each program once for real
 warm_up() {
 	if [ -z "$TO" ]; then
-		warm busy 10 0.01 "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s $((SEGS * UDP_LEN)) -S $UDP_LEN -M 10 -l 1 -a
+		warm busy 0 0.01 "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s $((SEGS * UDP_LEN)) -S $UDP_LEN -M 10 -l 1 -a
 		return
 	fi
 	on "$TO" iperf3 -s -D
 	[ ! -x /tmp/bin/rr ] || on "$TO" rr server 7000 > /tmp/rr.log 2>&1 &
 	until on "$TO" ss -Hltn 'sport = :5201' | grep -q .; do sleep 0.1; done
-	warm busy 10 0.01 "$FROM" iperf3 -c "$ADDR" -Z -J -n 1M
+	warm busy 0 0.01 "$FROM" iperf3 -c "$ADDR" -Z -J -n 1M
 }
 
 # offload on|off|nocsum: of the underlay, in both namespaces
@@ -186,7 +186,7 @@ bench_tx() {
 	local payload=$1
 
 	shift
-	busy 200 "$(awk -v s="$SECS" 'BEGIN { print s * 0.7 }')" "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s "$payload" -l "$SECS" -a "$@" 2> /tmp/tx.log ||
+	busy 2000000 "$(awk -v s="$SECS" 'BEGIN { print s * 0.7 }')" "$FROM" udpgso_bench_tx -4 -D "$ADDR" -p 8000 -s "$payload" -l "$SECS" -a "$@" 2> /tmp/tx.log ||
 		{ cat /tmp/tx.log; return 1; }
 	RAW=$(grep -A 1 ^Summary /tmp/tx.log)
 	UNIT=instructions/byte
@@ -276,7 +276,7 @@ workload_rr() {
 
 	offload on
 	warm on "$FROM" rr client "$ADDR" 7000 "$size" 50
-	busy 50 0.05 "$FROM" rr client "$ADDR" 7000 "$size" $RR_COUNT > /tmp/rr.raw
+	busy 50000 0.05 "$FROM" rr client "$ADDR" 7000 "$size" $RR_COUNT > /tmp/rr.raw
 	sort -n /tmp/rr.raw > /tmp/rr.out
 	UNIT=instructions
 	RAW="of $(wc -l < /tmp/rr.out): $(sed -n '1p;$p' /tmp/rr.out | tr '\n' ' ')"

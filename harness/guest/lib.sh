@@ -138,7 +138,7 @@ iperf() {
 
 	shift 3
 	# iperf3 warns on stderr of UDP payloads above the TCP MSS; these just fit
-	busy 300 "$secs" "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
+	busy 2000000 "$secs" "$from" iperf3 -c "$addr" -Z -t "$secs" -O 1 -J "$@" > /tmp/iperf.json 2> /tmp/iperf.err || {
 		cat /tmp/iperf.err >&2
 		jq -r '.error // empty' /tmp/iperf.json >&2
 		return 1
@@ -213,32 +213,41 @@ counters() {
 		END { printf "%d %d %d\n", err, drop, re }'
 }
 
-# busy MS SECONDS NS cmd...: run it there; /tmp/idle gets for how many per cent of so
-# many seconds the CPU was idle, from when the command had so many ms of CPU time.
-# Before and after that, programs wait for the disk and for each other, and the
-# clock jumps.
+# busy BYTES SECONDS NS cmd...: run it there; /tmp/idle gets for how many per cent
+# of so many seconds the CPU was idle, from when so many bytes have been sent.
+# Before that programs wait for the disk, and the clock jumps. "null" when the
+# command had ended before that time was over.
 busy() {
-	local ticks=$(($1 / 10)) secs=$2 ns=$3 rc=0
+	local bytes=$1 secs=$2 ns=$3 rc=0
 
 	shift 3
 	[ -p /tmp/never ] || mkfifo /tmp/never
 	rm -f /tmp/idle /tmp/idle.ticks
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	on "$ns" bash -c '
+		sent() {
+			local f
+			n=0
+			while read -ra f; do
+				[[ ${f[0]} != *: ]] || n=$((n + f[9]))
+			done < /proc/net/dev
+		}
+		runs() { read -ra s 2> /dev/null < /proc/$pid/stat && [ "${s[2]}" != Z ]; }
+		sent
+		begin=$n
 		"${@:3}" & pid=$!
-		while read -ra s < /proc/$pid/stat && [ "${s[2]}" != Z ] && [ $((s[13] + s[14])) -lt "$1" ]; do
+		while runs && sent && [ $((n - begin)) -lt "$1" ]; do
 			read -rt 0.01 _ <> /tmp/never
 		done
 		read -ra a < /proc/stat
-		read -rt "$2" _ <> /tmp/never
+		! runs || read -rt "$2" _ <> /tmp/never
 		read -ra b < /proc/stat
-		wait $pid
-		rc=$?
-		printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > /tmp/idle.ticks
-		exit $rc' bash "$ticks" "$secs" "$@" || rc=$?
+		runs && printf "%s\n%s\n" "${a[*]:1:8}" "${b[*]:1:8}" > /tmp/idle.ticks
+		wait $pid' bash "$bytes" "$secs" "$@" || rc=$?
 	awk '{ for (i = 1; i <= NF; i++) total += NR == 1 ? -$i : $i
 		idle += NR == 1 ? -$4 - $5 : $4 + $5 }
-		END { printf "%.1f\n", (total > 0 ? 100 * idle / total : 0) }' /tmp/idle.ticks > /tmp/idle
+		END { if (total > 0) printf "%.1f\n", 100 * idle / total; else print "null" }' \
+		"$([ -e /tmp/idle.ticks ] && echo /tmp/idle.ticks || echo /dev/null)" > /tmp/idle
 	return $rc
 }
 

@@ -22,7 +22,7 @@ workload_udp_segment() {
 	local from=$1 addr=$2 secs=$3
 
 	# one line a second: "udp tx: MB/s calls/s msg/s"; the first is dropped
-	busy 200 "$secs" "$from" udpgso_bench_tx -4 -D "$addr" -p 8000 -s $BURST -S $UDP_LEN \
+	busy 2000000 "$secs" "$from" udpgso_bench_tx -4 -D "$addr" -p 8000 -s $BURST -S $UDP_LEN \
 		-l $((secs + 1)) 2> /tmp/gso.log || { cat /tmp/gso.log >&2; return 1; }
 	awk -v bits=$((BURST * 8)) '/ tx: / && n++ { s += $5 * bits }
 		END { if (n < 2) exit 1; printf "%.0f\n", s / (n - 1) }' /tmp/gso.log
