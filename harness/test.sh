@@ -70,10 +70,10 @@ guests() {
 	done
 }
 
-# minutes that the debug kernel takes to build from nothing, and its guest, when
-# little else runs
-DEBUG_BUILD_MIN=25
-DEBUG_GUEST_MIN=25
+# minutes that the debug kernel takes to build from nothing, and its guest, beside
+# the guests of the release kernel
+DEBUG_BUILD_MIN=40
+DEBUG_GUEST_MIN=60
 
 # debug_in_time MINUTES: are they left?
 debug_in_time() {

@@ -27,6 +27,15 @@ gso_exhaust_burst() {
 gso_exhaust_setup() {
 	gso_setup 1500
 	gso_quiet 0
+	# where nobody listens, nobody shall complain
+	gso_on 1 nft -f - <<-END
+	table inet gso_exhaust {
+		chain input {
+			type filter hook input priority 0; policy accept;
+			udp dport 9 drop
+		}
+	}
+	END
 	# the capture is to see records, not aggregates
 	gso_offload 0 "${GSO_DEV}" tx-udp-segmentation off
 	gso_mark 0
