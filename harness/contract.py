@@ -14,6 +14,8 @@ import re
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# of the design
+LAST_POINT = 19
 DRIVER = "drivers/net/ovpn/"
 SELFTESTS = "tools/testing/selftests/net/ovpn/"
 # in the picture, and there before
@@ -103,7 +105,11 @@ def wrong(mails, tree):
         yield f"no selftest {test}"
     for test in sorted(tests - named_tests):
         yield f"selftest {test} guards no point"
-    for point in sorted(set(range(1, max(points, default=0) + 1)) - points) or ([] if points else ["1"]):
+    later = re.search(r"^Not built yet: points ([\d, ]+)", read(os.path.join(TOP, "docs/contract.md")), re.M)
+    later = {int(number) for number in re.findall(r"\d+", later[1])} if later else set()
+    for point in sorted(later & points):
+        yield f"point {point} is in the table, and said not to be built"
+    for point in sorted(set(range(1, LAST_POINT + 1)) - points - later):
         yield f"point {point} is not in the table"
     picture = set(re.findall(r"\b(\w+)\(\)", read(os.path.join(TOP, "docs/architecture.dot")).replace("\\n", " ")))
     for name in sorted(picture - KERNEL):
