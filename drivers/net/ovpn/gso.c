@@ -124,11 +124,36 @@ static void ovpn_gso_decrease_mss(struct sk_buff *skb, unsigned int mss)
 
 	sh = skb_shinfo(skb);
 	skb_decrease_gso_size(sh, sh->gso_size - mss);
-	/* see ovpn_gso_cut_mss(); the members of a frag list do not end where
-	 * segments do any more
+	/* see ovpn_gso_cut_mss(); DODGY: segments do not end where packets of
+	 * fraglist GRO did
 	 */
 	sh->gso_type |= SKB_GSO_TCP_FIXEDID | SKB_GSO_DODGY;
 	sh->gso_segs = 0;
+}
+
+/* A signature (TCP-MD5, TCP-AO) is that of the packet as it is. Options that
+ * can not be read could be anything.
+ */
+static bool ovpn_gso_is_signed(const struct tcphdr *th)
+{
+	int left = th->doff * 4 - sizeof(*th);
+	const u8 *opt = (const u8 *)(th + 1);
+	unsigned int len;
+
+	for (; left > 0 && *opt != TCPOPT_EOL; left -= len, opt += len) {
+		len = 1;
+		if (*opt == TCPOPT_NOP)
+			continue;
+
+		if (*opt == TCPOPT_MD5SIG || *opt == TCPOPT_AO || left < 2)
+			return true;
+
+		len = opt[1];
+		if (len < 2 || len > left)
+			return true;
+	}
+
+	return false;
 }
 
 /* Is this a TCP packet that could as well have been two? */
@@ -162,7 +187,7 @@ static bool ovpn_gso_is_tcp(const struct sk_buff *skb)
 	    skb_headlen(skb) < th_off + th->doff * 4)
 		return false;
 
-	return !th->syn && !th->rst && !th->urg;
+	return !th->syn && !th->rst && !th->urg && !ovpn_gso_is_signed(th);
 }
 
 /**
@@ -248,23 +273,32 @@ static struct sk_buff *ovpn_gso_segment(struct sk_buff *skb)
 int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 		   const struct ovpn_gso_limits *limits)
 {
+	unsigned int mss = limits->mss;
+
 	gso->skb = skb;
 	gso->limits = *limits;
 	gso->segs = NULL;
 	gso->ooo_okay = skb->ooo_okay;
 	gso->tx_flags = 0;
 
+	/* skb_segment() relies on a frag list, as GRO makes it, being cut at the
+	 * end of its members, or crashes. Without memory it is not cut finer,
+	 * and IP has to fragment.
+	 */
+	if (mss && skb_has_frag_list(skb) && unlikely(skb_linearize(skb)))
+		mss = 0;
+
 	gso->use_cursor = !skb_network_offset(skb) &&
 			  !tso_cursor_init(&gso->cursor, skb);
 	if (gso->use_cursor) {
 		gso->tx_flags = skb_shinfo(skb)->tx_flags & SKBTX_ANY_TSTAMP;
-		if (limits->mss)
-			tso_cursor_decrease_mss(&gso->cursor, limits->mss);
+		if (mss)
+			tso_cursor_decrease_mss(&gso->cursor, mss);
 		return 0;
 	}
 
-	if (limits->mss)
-		ovpn_gso_decrease_mss(skb, limits->mss);
+	if (mss)
+		ovpn_gso_decrease_mss(skb, mss);
 
 	gso->segs = ovpn_gso_segment(skb);
 

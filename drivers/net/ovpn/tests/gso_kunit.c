@@ -283,6 +283,10 @@ static void ovpn_gso_test_headers(const struct ovpn_gso_test_input *in,
 		tcp_hdr(skb)->seq = htonl(OVPN_GSO_TEST_SEQ);
 		tcp_hdr(skb)->check = check;
 		skb->csum_offset = offsetof(struct tcphdr, check);
+		/* any timestamp, but no option of another kind */
+		put_unaligned_be32(TCPOPT_NOP << 24 | TCPOPT_NOP << 16 |
+				   TCPOPT_TIMESTAMP << 8 | TCPOLEN_TIMESTAMP,
+				   tcp_hdr(skb) + 1);
 	} else {
 		udp_hdr(skb)->len = htons(th_len + len);
 		udp_hdr(skb)->check = check;
@@ -1209,6 +1213,32 @@ static void ovpn_gso_test_spoil_urg(struct sk_buff *skb)
 	tcp_hdr(skb)->urg = 1;
 }
 
+/* the payload has room for options */
+static void ovpn_gso_test_set_option(struct sk_buff *skb, u8 kind, u8 len)
+{
+	u8 *opt = (u8 *)(tcp_hdr(skb) + 1);
+
+	memset(opt, TCPOPT_NOP, 20);
+	opt[2] = kind;
+	opt[3] = len;
+	tcp_hdr(skb)->doff = 10;
+}
+
+static void ovpn_gso_test_spoil_md5(struct sk_buff *skb)
+{
+	ovpn_gso_test_set_option(skb, TCPOPT_MD5SIG, 18);
+}
+
+static void ovpn_gso_test_spoil_ao(struct sk_buff *skb)
+{
+	ovpn_gso_test_set_option(skb, TCPOPT_AO, 16);
+}
+
+static void ovpn_gso_test_spoil_option(struct sk_buff *skb)
+{
+	ovpn_gso_test_set_option(skb, TCPOPT_TIMESTAMP, 19);
+}
+
 struct ovpn_gso_test_packet {
 	const char *name;
 	enum ovpn_gso_test_source source;
@@ -1285,6 +1315,9 @@ static const struct ovpn_gso_test_packet ovpn_gso_test_packet[] = {
 	OVPN_GSO_TEST_REFUSE(syn, OVPN_GSO_TEST_TCP4, true),
 	OVPN_GSO_TEST_REFUSE(rst, OVPN_GSO_TEST_TCP6, true),
 	OVPN_GSO_TEST_REFUSE(urg, OVPN_GSO_TEST_TCP4, true),
+	OVPN_GSO_TEST_REFUSE(md5, OVPN_GSO_TEST_TCP4, true),
+	OVPN_GSO_TEST_REFUSE(ao, OVPN_GSO_TEST_TCP6, true),
+	OVPN_GSO_TEST_REFUSE(option, OVPN_GSO_TEST_TCP4, true),
 };
 
 KUNIT_ARRAY_PARAM_DESC(ovpn_gso_test_packet, ovpn_gso_test_packet, name);
@@ -1329,6 +1362,67 @@ static void ovpn_gso_test_cut_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, skb_shinfo(skb)->gso_segs, 2);
 	ovpn_gso_test_start(test, &in, skb, 65000, 128);
 	ovpn_gso_test_expect_aggs(test, OVPN_GSO_TEST_EXPECT(2));
+	ovpn_gso_finish(&ctx->gso, true);
+}
+
+/* The skb of @in as GRO hands it on when it has run out of fragments, or did
+ * not want any: a list of what a driver has received to page fragments.
+ */
+static struct sk_buff *
+ovpn_gso_test_gro(struct kunit *test, const struct ovpn_gso_test_input *in)
+{
+	const unsigned int hdr_len = ovpn_gso_test_hdr_len(in);
+	struct sk_buff *from, *head, *skb, **next;
+	unsigned int off, len;
+
+	from = ovpn_gso_test_skb(test, in);
+	len = hdr_len + in->mss;
+	head = netdev_alloc_skb(NULL, MAX_HEADER + len);
+	KUNIT_ASSERT_NOT_NULL(test, head);
+	skb_reserve(head, MAX_HEADER);
+	KUNIT_ASSERT_EQ(test, 0, skb_copy_bits(from, 0, skb_put(head, len),
+					       len));
+	skb_reset_network_header(head);
+	skb_set_transport_header(head, skb_transport_offset(from));
+	head->protocol = from->protocol;
+	head->ip_summed = CHECKSUM_PARTIAL;
+	head->csum_start = skb_transport_header(head) - head->head;
+	head->csum_offset = from->csum_offset;
+	skb_shinfo(head)->gso_type = skb_shinfo(from)->gso_type;
+	skb_shinfo(head)->gso_size = skb_shinfo(from)->gso_size;
+	skb_shinfo(head)->gso_segs = skb_shinfo(from)->gso_segs;
+
+	next = &skb_shinfo(head)->frag_list;
+	for (off = len; off < from->len; off += len) {
+		len = min(in->mss, from->len - off);
+		skb = netdev_alloc_skb(NULL, len);
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		KUNIT_ASSERT_EQ(test, 0, skb_copy_bits(from, off,
+						       skb_put(skb, len), len));
+		*next = skb;
+		next = &skb->next;
+		head->len += len;
+		head->data_len += len;
+		head->truesize += skb->truesize;
+	}
+	kfree_skb(from);
+
+	return head;
+}
+
+/* Where a list is cut finer, some segments end at the end of a member:
+ * 20 * 1368 = 19 * 1440.
+ */
+static void ovpn_gso_test_cut_list(struct kunit *test)
+{
+	static const struct ovpn_gso_test_input in = {
+		OVPN_GSO_TEST_TCP4, 1440, 21, .cut = 1368
+	};
+	struct ovpn_gso_test_ctx *ctx = test->priv;
+
+	ovpn_gso_test_start(test, &in, ovpn_gso_test_gro(test, &in), 65000,
+			    128);
+	ovpn_gso_test_expect_aggs(test, OVPN_GSO_TEST_EXPECT(23));
 	ovpn_gso_finish(&ctx->gso, true);
 }
 
@@ -2260,6 +2354,7 @@ static struct kunit_case ovpn_gso_test_cases[] = {
 	KUNIT_CASE_PARAM(ovpn_gso_test_cut_packet,
 			 ovpn_gso_test_packet_gen_params),
 	KUNIT_CASE(ovpn_gso_test_cut_small),
+	KUNIT_CASE(ovpn_gso_test_cut_list),
 	KUNIT_CASE_PARAM(ovpn_gso_test_fields, ovpn_gso_test_kind_gen_params),
 	KUNIT_CASE_PARAM(ovpn_gso_test_fields_segment,
 			 ovpn_gso_test_kind_gen_params),
