@@ -281,9 +281,9 @@ int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 	gso->ooo_okay = skb->ooo_okay;
 	gso->tx_flags = 0;
 
-	/* skb_segment() relies on a frag list, as GRO makes it, being cut at the
-	 * end of its members, or crashes. Without memory it is not cut finer,
-	 * and IP has to fragment.
+	/* skb_segment() relies on a frag list, as GRO makes it, being cut at
+	 * the end of its members, or crashes. Without memory it is not cut
+	 * finer, and IP has to fragment.
 	 */
 	if (mss && skb_has_frag_list(skb) && unlikely(skb_linearize(skb)))
 		mss = 0;

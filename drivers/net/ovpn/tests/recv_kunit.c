@@ -124,7 +124,7 @@ static void ovpn_recv_test_encrypt(struct kunit *test,
 	struct ovpn_recv_test_ctx *ctx = test->priv;
 	struct ovpn_aead_batch batch;
 	struct rnd_state rnd;
-	unsigned int i;
+	unsigned int i, len;
 	u8 *rec;
 
 	KUNIT_ASSERT_LE(test, total, OVPN_RECV_TEST_MAX);
@@ -137,11 +137,11 @@ static void ovpn_recv_test_encrypt(struct kunit *test,
 			0);
 	for (i = 0; i < ovpn_recv_test_count(c); i++) {
 		rec = ctx->rec + i * ovpn_recv_test_size(c, 0);
+		len = ovpn_recv_test_size(c, i) - OVPN_AEAD_OVERHEAD;
 		KUNIT_EXPECT_EQ(test, 0,
-				ovpn_aead_batch_encrypt(&batch, rec,
-							ovpn_recv_test_size(c, i) -
-							OVPN_AEAD_OVERHEAD,
-							OVPN_RECV_TEST_PKTID + i));
+				ovpn_aead_batch_encrypt(&batch, rec, len,
+							OVPN_RECV_TEST_PKTID +
+							i));
 	}
 	ovpn_aead_batch_release(&batch);
 }
@@ -192,10 +192,9 @@ ovpn_recv_test_skb(struct kunit *test, const struct ovpn_recv_test_case *c)
 }
 
 /* decrypt record @i as ovpn_recv() and ovpn_recv_gso() do */
-static struct sk_buff *ovpn_recv_test_decrypt(struct kunit *test,
-					      const struct ovpn_recv_test_case *c,
-					      struct sk_buff *skb,
-					      unsigned int i, int expect)
+static struct sk_buff *
+ovpn_recv_test_decrypt(struct kunit *test, const struct ovpn_recv_test_case *c,
+		       struct sk_buff *skb, unsigned int i, int expect)
 {
 	struct ovpn_recv_test_ctx *ctx = test->priv;
 	struct sk_buff *dst;
@@ -365,8 +364,7 @@ static void ovpn_recv_test_same_op(struct kunit *test)
 		       sizeof(op));
 	}
 
-	KUNIT_EXPECT_EQ(test, ntohl(ovpn_udp_same_op(skb)),
-			o->same ? o->first : 0);
+	KUNIT_EXPECT_EQ(test, ovpn_udp_same_op(skb), o->same ? o->first : 0);
 	kfree_skb(skb);
 }
 
