@@ -65,8 +65,6 @@ struct tso_test_geom {
 	/* modifiers */
 	u32 gso_type;
 	unsigned int mss;
-	/* what the segments are cut down to, if not 0 */
-	unsigned int cut;
 	/* bytes of payload in the linear area */
 	unsigned int linear;
 	struct tso_test_frag frags[TSO_TEST_FRAGS];
@@ -318,106 +316,6 @@ static const struct tso_test_geom tso_test_geom[] = {
 		.mss = 449,
 		.linear = 450,
 	}, {
-		.name = "tcp4_cut",
-		.tcp_opts = 12,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1448,
-		.cut = 1376,
-		.frags = { { 0, 10 * 1448 } },
-	}, {
-		.name = "tcp6_cut",
-		.ipv6 = true,
-		.tcp_opts = 12,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1428,
-		.cut = 1356,
-		.linear = 100,
-		.frags = { { 1, 5 * 1428 + 17 } },
-	}, {
-		/* as many segments as before */
-		.name = "tcp4_cut_tail_grows",
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1000,
-		.cut = 900,
-		.linear = 1001,
-	}, {
-		.name = "tcp4_cut_exact_multiple",
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1000,
-		.cut = 500,
-		.linear = 3000,
-	}, {
-		.name = "tcp4_cut_odd",
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1448,
-		.cut = 333,
-		.linear = 7,
-		.frags = { { 1, 3 }, { 5, 1001 }, { 0, 1 }, { 7, 2999 } },
-	}, {
-		.name = "tcp4_cut_to_mss",
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1000,
-		.cut = 1000,
-		.linear = 2500,
-	}, {
-		.name = "tcp4_cut_to_1",
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 20,
-		.cut = 1,
-		.linear = 41,
-	}, {
-		.name = "tcp4_cut_id_does_not_wrap",
-		.ip_id = 0xffff,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 100,
-		.cut = 60,
-		.linear = 450,
-	}, {
-		.name = "tcp4_cut_fixed_id",
-		.ip_id = 0x1234,
-		.gso_type = SKB_GSO_TCP_FIXEDID,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 100,
-		.cut = 60,
-		.linear = 450,
-	}, {
-		.name = "tcp4_cut_seq_wraps",
-		.seq = U32_MAX - 149,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 100,
-		.cut = 60,
-		.linear = 450,
-	}, {
-		.name = "tcp4_cut_cwr",
-		.tcp_flags = TSO_TEST_FLAGS | TCPHDR_CWR,
-		.gso_type = SKB_GSO_TCP_ECN,
-		.mss = 100,
-		.cut = 60,
-		.linear = 350,
-	}, {
-		.name = "tcp6_cut_cwr_accecn",
-		.ipv6 = true,
-		.tcp_flags = TSO_TEST_FLAGS | TCPHDR_CWR | TCPHDR_ECE,
-		.gso_type = SKB_GSO_TCP_ACCECN,
-		.mss = 100,
-		.cut = 60,
-		.linear = 350,
-	}, {
-		.name = "tcp4_cut_zero_csum",
-		.zero_csum = true,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 100,
-		.cut = 60,
-		.linear = 450,
-	}, {
-		.name = "tcp4_cut_mac_header",
-		.mac_len = ETH_HLEN,
-		.tcp_flags = TSO_TEST_FLAGS,
-		.mss = 1000,
-		.cut = 900,
-		.linear = 1100,
-		.frags = { { 0, 2500 } },
-	}, {
 		.name = "tcp4_mac_header",
 		.mac_len = ETH_HLEN,
 		.tcp_flags = TSO_TEST_FLAGS,
@@ -616,7 +514,6 @@ static __sum16 tso_test_check(const struct tso_test_geom *g, const u8 *nh)
 }
 
 static struct sk_buff *tso_test_reference(struct kunit *test,
-					  const struct tso_test_geom *g,
 					  struct sk_buff *skb,
 					  netdev_features_t features)
 {
@@ -626,11 +523,6 @@ static struct sk_buff *tso_test_reference(struct kunit *test,
 	if (!copy) {
 		KUNIT_FAIL(test, "no memory");
 		return NULL;
-	}
-
-	if (g->cut) {
-		skb_decrease_gso_size(skb_shinfo(copy), g->mss - g->cut);
-		skb_shinfo(copy)->gso_type |= SKB_GSO_TCP_FIXEDID;
 	}
 
 	/* no feature for checksums: they are completed */
@@ -656,13 +548,13 @@ static void tso_test_zero_csum(struct kunit *test,
 	KUNIT_ASSERT_GE(test, g->linear, sizeof(check));
 	memset(payload, 0, sizeof(check));
 
-	segs = tso_test_reference(test, g, skb, 0);
+	segs = tso_test_reference(test, skb, 0);
 	KUNIT_ASSERT_NOT_NULL(test, segs);
 	check = tso_test_check(g, segs->data + g->mac_len);
 	kfree_skb_list(segs);
 	memcpy(payload, &check, sizeof(check));
 
-	segs = tso_test_reference(test, g, skb, 0);
+	segs = tso_test_reference(test, skb, 0);
 	KUNIT_ASSERT_NOT_NULL(test, segs);
 	check = tso_test_check(g, segs->data + g->mac_len);
 	kfree_skb_list(segs);
@@ -759,14 +651,13 @@ static bool tso_test_compare(struct kunit *test, const struct tso_test_geom *g,
 			     struct sk_buff *skb, netdev_features_t features,
 			     unsigned int align)
 {
-	unsigned int n = DIV_ROUND_UP(tso_test_payload(g), g->cut ?: g->mss);
-	unsigned int i = 0;
+	unsigned int n = DIV_ROUND_UP(tso_test_payload(g), g->mss), i = 0;
 	struct sk_buff *segs, *seg;
 	struct tso_cursor cur;
 	bool ok = false;
 	int ret;
 
-	segs = tso_test_reference(test, g, skb, features);
+	segs = tso_test_reference(test, skb, features);
 	if (!segs)
 		return false;
 
@@ -776,8 +667,6 @@ static bool tso_test_compare(struct kunit *test, const struct tso_test_geom *g,
 		KUNIT_FAIL(test, "refused: %d", ret);
 		goto out;
 	}
-	if (g->cut)
-		tso_cursor_decrease_mss(&cur, g->cut);
 
 	for (seg = segs; seg; seg = seg->next, i++) {
 		if (tso_cursor_segs(&cur) != n - i) {
@@ -910,8 +799,6 @@ static void tso_test_random_geom(struct rnd_state *rnd, struct tso_test_geom *g)
 	}
 
 	g->mss = tso_test_random_mss(rnd);
-	if (!g->udp && !tso_test_below(rnd, 3))
-		g->cut = 1 + tso_test_below(rnd, g->mss);
 	len = g->mss * (1 + tso_test_below(rnd, 24));
 	switch (tso_test_below(rnd, 4)) {
 	case 0:

@@ -8,9 +8,7 @@
 
 #include <kunit/visibility.h>
 #include <linux/gfp.h>
-#include <linux/ip.h>
 #include <linux/skbuff.h>
-#include <linux/tcp.h>
 #include <linux/udp.h>
 #include <linux/unaligned.h>
 #include <net/checksum.h>
@@ -57,179 +55,6 @@ bool ovpn_gso_can_batch(const struct sk_buff *skb)
 }
 EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_can_batch);
 
-/* How much payload the segments of a TCP skb may have for their packets to be
- * no longer than @len. Returns 0 if they must not be cut finer than they are.
- */
-static unsigned int ovpn_gso_cut_mss(const struct sk_buff *skb,
-				     unsigned int len)
-{
-	const unsigned int th_off = skb_transport_offset(skb) -
-				    skb_network_offset(skb);
-
-	/* more headers with IDs than one */
-	if (skb->encapsulation)
-		return 0;
-
-	/* There will be more segments than TCP has reserved IDs for. A packet
-	 * that is never fragmented needs none (RFC 6864), all others do.
-	 */
-	if (skb->protocol == htons(ETH_P_IP) &&
-	    !(ip_hdr(skb)->frag_off & htons(IP_DF)))
-		return 0;
-
-	/* as small as TCP itself would make them, which counts options, too */
-	if (len < th_off + sizeof(struct tcphdr) + TCP_MIN_SND_MSS)
-		return 0;
-
-	return len - th_off - tcp_hdrlen(skb);
-}
-
-/**
- * ovpn_gso_fit - fit the segments of a GSO skb to the path MTU
- * @skb: a GSO skb that ovpn_gso_can_batch()
- * @limits: what an aggregate may be, ovpn_gso_start() wants to have it
- *
- * Outer packets that exceed the path MTU are fragmented by IP, and fragments of
- * a GSO skb are no cheaper than those of single packets. Such records are not
- * batched, unless the segments can be cut smaller.
- *
- * Return: true if at least two records fit one aggregate
- */
-bool ovpn_gso_fit(const struct sk_buff *skb, struct ovpn_gso_limits *limits)
-{
-	const unsigned int max = limits->size / 2 - OVPN_AEAD_OVERHEAD;
-
-	limits->mss = 0;
-	if (likely(skb_gso_validate_network_len(skb, limits->pkt_len)))
-		return skb_gso_validate_network_len(skb, max);
-
-	/* a datagram is as long as it is */
-	if (!(skb_shinfo(skb)->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6)))
-		return false;
-
-	limits->mss = ovpn_gso_cut_mss(skb, limits->pkt_len);
-	return limits->mss && limits->pkt_len <= max;
-}
-EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_fit);
-
-/* Let skb_gso_segment() cut finer than the skb came. Without memory for a
- * header of our own it stays as it is: then IP has to fragment.
- */
-static void ovpn_gso_decrease_mss(struct sk_buff *skb, unsigned int mss)
-{
-	struct skb_shared_info *sh;
-
-	if (unlikely(skb_unclone(skb, OVPN_GSO_GFP)))
-		return;
-
-	sh = skb_shinfo(skb);
-	skb_decrease_gso_size(sh, sh->gso_size - mss);
-	/* see ovpn_gso_cut_mss(); DODGY: segments do not end where packets of
-	 * fraglist GRO did
-	 */
-	sh->gso_type |= SKB_GSO_TCP_FIXEDID | SKB_GSO_DODGY;
-	sh->gso_segs = 0;
-}
-
-/* A signature (TCP-MD5, TCP-AO) is that of the packet as it is. Options that
- * can not be read could be anything.
- */
-static bool ovpn_gso_is_signed(const struct tcphdr *th)
-{
-	int left = th->doff * 4 - sizeof(*th);
-	const u8 *opt = (const u8 *)(th + 1);
-	unsigned int len;
-
-	for (; left > 0 && *opt != TCPOPT_EOL; left -= len, opt += len) {
-		len = 1;
-		if (*opt == TCPOPT_NOP)
-			continue;
-
-		if (*opt == TCPOPT_MD5SIG || *opt == TCPOPT_AO || left < 2)
-			return true;
-
-		len = opt[1];
-		if (len < 2 || len > left)
-			return true;
-	}
-
-	return false;
-}
-
-/* Is this a TCP packet that could as well have been two? */
-static bool ovpn_gso_is_tcp(const struct sk_buff *skb)
-{
-	const unsigned int th_off = skb_transport_offset(skb);
-	const struct tcphdr *th = tcp_hdr(skb);
-
-	if (skb_network_offset(skb) || skb_checksum_start_offset(skb) != th_off)
-		return false;
-
-	switch (skb->protocol) {
-	case htons(ETH_P_IP):
-		/* no fragment either */
-		if (ip_hdr(skb)->protocol != IPPROTO_TCP ||
-		    ip_hdr(skb)->frag_off != htons(IP_DF) ||
-		    ip_hdrlen(skb) != th_off)
-			return false;
-		break;
-	case htons(ETH_P_IPV6):
-		if (ipv6_hdr(skb)->nexthdr != IPPROTO_TCP ||
-		    sizeof(struct ipv6hdr) != th_off)
-			return false;
-		break;
-	default:
-		return false;
-	}
-
-	if (skb_headlen(skb) < th_off + sizeof(*th) ||
-	    th->doff * 4 < sizeof(*th) ||
-	    skb_headlen(skb) < th_off + th->doff * 4)
-		return false;
-
-	return !th->syn && !th->rst && !th->urg && !ovpn_gso_is_signed(th);
-}
-
-/**
- * ovpn_gso_cut_packet - turn a packet that exceeds the path MTU into a GSO skb
- * @skb: a packet that ovpn_gso_can_cut()
- * @limits: what an aggregate may be
- *
- * Return: true if @skb is a GSO skb now, whose segments fit
- */
-bool ovpn_gso_cut_packet(struct sk_buff *skb,
-			 const struct ovpn_gso_limits *limits)
-{
-	struct skb_shared_info *sh;
-	unsigned int mss;
-	u32 gso_type;
-
-	if (skb->len <= limits->pkt_len || skb_shared(skb) ||
-	    skb_has_frag_list(skb) || !skb_frags_readable(skb) ||
-	    !skb_transport_header_was_set(skb) || !ovpn_gso_is_tcp(skb))
-		return false;
-
-	mss = ovpn_gso_cut_mss(skb, limits->pkt_len);
-	if (!mss || unlikely(skb_unclone(skb, OVPN_GSO_GFP)))
-		return false;
-
-	/* how to treat CWR is kept, the rest may be out of date */
-	sh = skb_shinfo(skb);
-	gso_type = sh->gso_type & (SKB_GSO_TCP_ECN | SKB_GSO_TCP_ACCECN);
-	if (skb->protocol == htons(ETH_P_IP))
-		gso_type |= SKB_GSO_TCPV4;
-	else
-		gso_type |= SKB_GSO_TCPV6;
-	/* see ovpn_gso_cut_mss() */
-	sh->gso_type = gso_type | SKB_GSO_TCP_FIXEDID;
-	sh->gso_size = mss;
-	sh->gso_segs = DIV_ROUND_UP(skb->len - skb_transport_offset(skb) -
-				    tcp_hdrlen(skb), mss);
-
-	return true;
-}
-EXPORT_SYMBOL_IF_KUNIT(ovpn_gso_cut_packet);
-
 /* Segment with the charge to the socket put aside: the segments have no owner,
  * the aggregates made of them are charged instead.
  */
@@ -273,32 +98,18 @@ static struct sk_buff *ovpn_gso_segment(struct sk_buff *skb)
 int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 		   const struct ovpn_gso_limits *limits)
 {
-	unsigned int mss = limits->mss;
-
 	gso->skb = skb;
 	gso->limits = *limits;
 	gso->segs = NULL;
 	gso->ooo_okay = skb->ooo_okay;
 	gso->tx_flags = 0;
 
-	/* skb_segment() relies on a frag list, as GRO makes it, being cut at
-	 * the end of its members, or crashes. Without memory it is not cut
-	 * finer, and IP has to fragment.
-	 */
-	if (mss && skb_has_frag_list(skb) && unlikely(skb_linearize(skb)))
-		mss = 0;
-
 	gso->use_cursor = !skb_network_offset(skb) &&
 			  !tso_cursor_init(&gso->cursor, skb);
 	if (gso->use_cursor) {
 		gso->tx_flags = skb_shinfo(skb)->tx_flags & SKBTX_ANY_TSTAMP;
-		if (mss)
-			tso_cursor_decrease_mss(&gso->cursor, mss);
 		return 0;
 	}
-
-	if (mss)
-		ovpn_gso_decrease_mss(skb, mss);
 
 	gso->segs = ovpn_gso_segment(skb);
 

@@ -16,16 +16,10 @@ struct ovpn_aead_batch;
  * struct ovpn_gso_limits - what an aggregate may be
  * @size: bytes of all its records together
  * @records: number of records
- * @pkt_len: bytes of the longest packet whose record fits the path MTU
- * @mss: payload bytes that the segments of a TCP GSO skb are cut down to, to
- *	 be no longer than that, 0: they stay as they are. Set by
- *	 ovpn_gso_fit().
  */
 struct ovpn_gso_limits {
 	unsigned int size;
 	unsigned int records;
-	unsigned int pkt_len;
-	unsigned int mss;
 };
 
 /**
@@ -53,32 +47,7 @@ struct ovpn_gso {
 	unsigned int dropped;
 };
 
-/* No path that is worth to be looked for has a smaller MTU: shorter packets
- * need not pay for the search.
- */
-#define OVPN_GSO_CUT_MIN	512
-
-/**
- * ovpn_gso_can_cut - check if a packet is worth trying ovpn_gso_cut_packet()
- * @skb: a packet that is not GSO
- *
- * TCP fills in the GSO type of each packet that it sends, and leaves the
- * checksum to the device. What others send must stay as it is: a new checksum
- * could hide that it is damaged.
- *
- * Return: true if it is a TCP packet and not a small one
- */
-static inline bool ovpn_gso_can_cut(const struct sk_buff *skb)
-{
-	return skb->len > OVPN_GSO_CUT_MIN &&
-	       skb->ip_summed == CHECKSUM_PARTIAL &&
-	       skb_shinfo(skb)->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6);
-}
-
-bool ovpn_gso_cut_packet(struct sk_buff *skb,
-			 const struct ovpn_gso_limits *limits);
 bool ovpn_gso_can_batch(const struct sk_buff *skb);
-bool ovpn_gso_fit(const struct sk_buff *skb, struct ovpn_gso_limits *limits);
 int ovpn_gso_start(struct ovpn_gso *gso, struct sk_buff *skb,
 		   const struct ovpn_gso_limits *limits);
 bool ovpn_gso_done(const struct ovpn_gso *gso);

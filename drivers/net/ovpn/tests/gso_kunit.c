@@ -72,7 +72,6 @@ enum ovpn_gso_test_source {
  * @segs: number of segments
  * @last: payload bytes of the last segment, 0: as many as any other
  * @lens: fraglist: payload bytes of each segment, instead of @mss and @last
- * @cut: what the segments are to be cut down to, if not 0
  */
 struct ovpn_gso_test_input {
 	enum ovpn_gso_test_source source;
@@ -80,7 +79,6 @@ struct ovpn_gso_test_input {
 	unsigned int segs;
 	unsigned int last;
 	const u16 *lens;
-	unsigned int cut;
 };
 
 /**
@@ -268,7 +266,6 @@ static void ovpn_gso_test_headers(const struct ovpn_gso_test_input *in,
 		iph->version = 4;
 		iph->ihl = sizeof(*iph) / 4;
 		iph->protocol = proto;
-		iph->frag_off = htons(IP_DF);
 		iph->tot_len = htons(th_off + th_len + len);
 		check = ~csum_tcpudp_magic(iph->saddr, iph->daddr,
 					   th_len + len, proto, 0);
@@ -278,15 +275,9 @@ static void ovpn_gso_test_headers(const struct ovpn_gso_test_input *in,
 	skb->csum_start = skb_transport_header(skb) - skb->head;
 	if (proto == IPPROTO_TCP) {
 		tcp_hdr(skb)->doff = th_len / 4;
-		tcp_flag_byte(tcp_hdr(skb)) &= ~(TCPHDR_SYN | TCPHDR_RST |
-						 TCPHDR_URG);
 		tcp_hdr(skb)->seq = htonl(OVPN_GSO_TEST_SEQ);
 		tcp_hdr(skb)->check = check;
 		skb->csum_offset = offsetof(struct tcphdr, check);
-		/* any timestamp, but no option of another kind */
-		put_unaligned_be32(TCPOPT_NOP << 24 | TCPOPT_NOP << 16 |
-				   TCPOPT_TIMESTAMP << 8 | TCPOLEN_TIMESTAMP,
-				   tcp_hdr(skb) + 1);
 	} else {
 		udp_hdr(skb)->len = htons(th_len + len);
 		udp_hdr(skb)->check = check;
@@ -402,15 +393,6 @@ static struct sk_buff *ovpn_gso_test_skb(struct kunit *test,
 	return skb;
 }
 
-/* number of segments in the end */
-static unsigned int ovpn_gso_test_segs(const struct ovpn_gso_test_input *in)
-{
-	if (!in->cut)
-		return in->segs;
-
-	return DIV_ROUND_UP(ovpn_gso_test_payload(in), in->cut);
-}
-
 /* Start to batch @skb, which was made from @in, and segment a twin of it. */
 static void ovpn_gso_test_start(struct kunit *test,
 				const struct ovpn_gso_test_input *in,
@@ -420,7 +402,6 @@ static void ovpn_gso_test_start(struct kunit *test,
 	const struct ovpn_gso_limits limits = {
 		.size = size,
 		.records = records,
-		.mss = in->cut,
 	};
 	struct ovpn_gso_test_ctx *ctx = test->priv;
 	struct sk_buff *twin;
@@ -431,10 +412,6 @@ static void ovpn_gso_test_start(struct kunit *test,
 	}
 
 	twin = ovpn_gso_test_skb(test, in);
-	if (in->cut) {
-		skb_decrease_gso_size(skb_shinfo(twin), in->mss - in->cut);
-		skb_shinfo(twin)->gso_type |= SKB_GSO_TCP_FIXEDID;
-	}
 	ctx->segs = skb_gso_segment(twin, NETIF_F_SG);
 	kfree_skb(twin);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(ctx->segs));
@@ -444,7 +421,7 @@ static void ovpn_gso_test_start(struct kunit *test,
 	KUNIT_ASSERT_EQ(test, ovpn_gso_start(&ctx->gso, skb, &limits), 0);
 	KUNIT_EXPECT_EQ(test, ctx->gso.use_cursor,
 			ovpn_gso_test_uses_cursor(in));
-	KUNIT_EXPECT_EQ(test, ovpn_gso_left(&ctx->gso), ovpn_gso_test_segs(in));
+	KUNIT_EXPECT_EQ(test, ovpn_gso_left(&ctx->gso), in->segs);
 	KUNIT_EXPECT_FALSE(test, ovpn_gso_done(&ctx->gso));
 }
 
@@ -881,44 +858,6 @@ static const struct ovpn_gso_test_geometry ovpn_gso_test_geometry[] = {
 		.size = 65000,
 		.records = 128,
 		.expect = OVPN_GSO_TEST_EXPECT(100),
-	}, {
-		.name = "tcp4_cut",
-		.in = { OVPN_GSO_TEST_TCP4, 1448, 10, .cut = 1364 },
-		.size = 65000,
-		.records = 128,
-		.expect = OVPN_GSO_TEST_EXPECT(11),
-	}, {
-		.name = "tcp6_cut",
-		.in = { OVPN_GSO_TEST_TCP6, 1428, 10, 1, .cut = 1344 },
-		.size = 65000,
-		.records = 128,
-		.expect = OVPN_GSO_TEST_EXPECT(10),
-	}, {
-		.name = "exthdr_cut",
-		.in = { OVPN_GSO_TEST_EXTHDR, 1420, 10, .cut = 1336 },
-		.size = 65000,
-		.records = 128,
-		.expect = OVPN_GSO_TEST_EXPECT(11),
-	}, {
-		/* what is cut off the full ones is the new tail */
-		.name = "tcp4_cut_tail_alone",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 2, .cut = 999 },
-		.size = 3000,
-		.records = 2,
-		.expect = OVPN_GSO_TEST_EXPECT(2, 1),
-	}, {
-		.name = "tcp4_cut_even_split",
-		.in = { OVPN_GSO_TEST_TCP4, 1448, 45,
-			.cut = OVPN_GSO_TEST_REC_MSS },
-		.size = 45 * OVPN_GSO_TEST_REC_LEN,
-		.records = 128,
-		.expect = OVPN_GSO_TEST_EXPECT(24, 24),
-	}, {
-		.name = "exthdr_cut_many",
-		.in = { OVPN_GSO_TEST_EXTHDR, 1000, 30, .cut = 100 },
-		.size = 65000,
-		.records = 128,
-		.expect = OVPN_GSO_TEST_EXPECT(100, 100, 100),
 	},
 };
 
@@ -934,512 +873,6 @@ static void ovpn_gso_test_records(struct kunit *test)
 	ovpn_gso_test_start(test, &t->in, skb, t->size, t->records);
 	ovpn_gso_test_expect_aggs(test, t->expect);
 	ovpn_gso_finish(&ctx->gso, true);
-}
-
-/* fit to the path MTU */
-
-/* bytes before the payload: IP and TCP with timestamps */
-#define OVPN_GSO_TEST_HDR4	(20 + 32)
-#define OVPN_GSO_TEST_HDR6	(40 + 32)
-/* TCP_MIN_SND_MSS without them */
-#define OVPN_GSO_TEST_MIN	(48 - 12)
-
-struct ovpn_gso_test_fit {
-	const char *name;
-	struct ovpn_gso_test_input in;
-	unsigned int pkt_len;
-	unsigned int size;
-	bool no_df;
-	bool encapsulation;
-	bool expect;
-	unsigned int mss;
-};
-
-static const struct ovpn_gso_test_fit ovpn_gso_test_fit[] = {
-	{
-		.name = "tcp4_fits",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 1000,
-		.no_df = true,
-		.expect = true,
-	}, {
-		.name = "tcp4_one_byte_too_long",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 999,
-		.expect = true,
-		.mss = 999,
-	}, {
-		.name = "tcp4_no_df",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 999,
-		.no_df = true,
-	}, {
-		.name = "tcp6_fits",
-		.in = { OVPN_GSO_TEST_TCP6, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR6 + 1000,
-		.expect = true,
-	}, {
-		.name = "tcp6_too_long",
-		.in = { OVPN_GSO_TEST_TCP6, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR6 + 500,
-		.expect = true,
-		.mss = 500,
-	}, {
-		.name = "exthdr_too_long",
-		.in = { OVPN_GSO_TEST_EXTHDR, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR6 + 8 + 500,
-		.expect = true,
-		.mss = 500,
-	}, {
-		.name = "tcp4_smallest",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + OVPN_GSO_TEST_MIN,
-		.expect = true,
-		.mss = OVPN_GSO_TEST_MIN,
-	}, {
-		.name = "tcp4_too_small",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + OVPN_GSO_TEST_MIN - 1,
-	}, {
-		.name = "tcp6_too_small",
-		.in = { OVPN_GSO_TEST_TCP6, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR6 + OVPN_GSO_TEST_MIN - 1,
-	}, {
-		.name = "tcp4_no_room_at_all",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = 1,
-	}, {
-		.name = "udp4_fits",
-		.in = { OVPN_GSO_TEST_UDP4, 1000, 10 },
-		.pkt_len = 20 + 8 + 1000,
-		.expect = true,
-	}, {
-		.name = "udp4_too_long",
-		.in = { OVPN_GSO_TEST_UDP4, 1000, 10 },
-		.pkt_len = 20 + 8 + 999,
-	}, {
-		.name = "udp6_too_long",
-		.in = { OVPN_GSO_TEST_UDP6, 1000, 10 },
-		.pkt_len = 40 + 8 + 999,
-	}, {
-		.name = "tcp4_encapsulated",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 999,
-		.encapsulation = true,
-	}, {
-		.name = "two_records_fit",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 1000,
-		.size = 2 * (24 + OVPN_GSO_TEST_HDR4 + 1000),
-		.expect = true,
-	}, {
-		.name = "two_records_do_not_fit",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 1000,
-		.size = 2 * (24 + OVPN_GSO_TEST_HDR4 + 1000) - 1,
-	}, {
-		.name = "two_cut_records_fit",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 900,
-		.size = 2 * (24 + OVPN_GSO_TEST_HDR4 + 900),
-		.expect = true,
-		.mss = 900,
-	}, {
-		.name = "two_cut_records_do_not_fit",
-		.in = { OVPN_GSO_TEST_TCP4, 1000, 10 },
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 900,
-		.size = 2 * (24 + OVPN_GSO_TEST_HDR4 + 900) - 1,
-		.mss = 900,
-	},
-};
-
-KUNIT_ARRAY_PARAM_DESC(ovpn_gso_test_fit, ovpn_gso_test_fit, name);
-
-static void ovpn_gso_test_fits(struct kunit *test)
-{
-	const struct ovpn_gso_test_fit *t = test->param_value;
-	struct ovpn_gso_limits limits = {
-		.size = t->size ?: 65000,
-		.records = 128,
-		.pkt_len = t->pkt_len,
-		/* of another skb */
-		.mss = 77,
-	};
-	struct sk_buff *skb;
-
-	skb = ovpn_gso_test_skb(test, &t->in);
-	if (t->no_df)
-		ip_hdr(skb)->frag_off = 0;
-	if (t->encapsulation) {
-		skb_set_inner_transport_header(skb, skb_transport_offset(skb));
-		skb->encapsulation = 1;
-	}
-
-	KUNIT_EXPECT_EQ(test, ovpn_gso_fit(skb, &limits), t->expect);
-	KUNIT_EXPECT_EQ(test, limits.mss, t->mss);
-	kfree_skb(skb);
-}
-
-/* What TCP keeps for a retransmission shares all but the sk_buff. */
-static void ovpn_gso_test_cut_clone(struct kunit *test)
-{
-	const struct ovpn_gso_test_input cursor = {
-		OVPN_GSO_TEST_TCP6, 1000, 10, .cut = 900
-	};
-	const struct ovpn_gso_test_input list = {
-		OVPN_GSO_TEST_EXTHDR, 1000, 10, .cut = 900
-	};
-	const struct ovpn_gso_test_input *in[] = { &cursor, &list };
-	struct ovpn_gso_test_ctx *ctx = test->priv;
-	struct sk_buff *skb, *clone;
-	unsigned int i, len;
-	u8 *old;
-
-	if (!IS_ENABLED(CONFIG_IPV6))
-		kunit_skip(test, "needs CONFIG_IPV6");
-
-	for (i = 0; i < ARRAY_SIZE(in); i++) {
-		skb = ovpn_gso_test_skb(test, in[i]);
-		clone = skb_clone(skb, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, clone);
-		len = skb_headlen(clone);
-		old = kunit_kmalloc(test, len, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, old);
-		memcpy(old, clone->data, len);
-
-		ovpn_gso_test_start(test, in[i], skb, 65000, 128);
-		ovpn_gso_test_expect_aggs(test, OVPN_GSO_TEST_EXPECT(12));
-		ovpn_gso_finish(&ctx->gso, true);
-
-		KUNIT_EXPECT_EQ(test, skb_shinfo(clone)->gso_size, 1000);
-		KUNIT_EXPECT_EQ(test, skb_shinfo(clone)->gso_segs, 10);
-		KUNIT_EXPECT_EQ(test, skb_shinfo(clone)->gso_type,
-				SKB_GSO_TCPV6);
-		KUNIT_EXPECT_MEMEQ(test, clone->data, old, len);
-		consume_skb(clone);
-		kfree_skb_list(ctx->segs);
-		ctx->segs = NULL;
-	}
-}
-
-/* single packets as TCP sends them, 1000 bytes of payload, and cut to 900 */
-
-static void ovpn_gso_test_spoil_nothing(struct sk_buff *skb)
-{
-}
-
-static void ovpn_gso_test_spoil_csum(struct sk_buff *skb)
-{
-	skb->ip_summed = CHECKSUM_NONE;
-}
-
-static void ovpn_gso_test_spoil_csum_start(struct sk_buff *skb)
-{
-	skb->csum_start += 4;
-}
-
-static void ovpn_gso_test_spoil_gso_type(struct sk_buff *skb)
-{
-	skb_shinfo(skb)->gso_type = 0;
-}
-
-static void ovpn_gso_test_spoil_network(struct sk_buff *skb)
-{
-	skb_set_network_header(skb, 4);
-}
-
-static void ovpn_gso_test_spoil_transport(struct sk_buff *skb)
-{
-	skb->transport_header = (typeof(skb->transport_header))~0U;
-}
-
-static void ovpn_gso_test_spoil_encapsulation(struct sk_buff *skb)
-{
-	skb->encapsulation = 1;
-}
-
-static void ovpn_gso_test_spoil_ethertype(struct sk_buff *skb)
-{
-	skb->protocol = htons(ETH_P_ARP);
-}
-
-static void ovpn_gso_test_spoil_protocol4(struct sk_buff *skb)
-{
-	ip_hdr(skb)->protocol = IPPROTO_UDP;
-}
-
-static void ovpn_gso_test_spoil_protocol6(struct sk_buff *skb)
-{
-	ipv6_hdr(skb)->nexthdr = IPPROTO_UDP;
-}
-
-static void ovpn_gso_test_spoil_ihl(struct sk_buff *skb)
-{
-	ip_hdr(skb)->ihl = 6;
-}
-
-static void ovpn_gso_test_spoil_df(struct sk_buff *skb)
-{
-	ip_hdr(skb)->frag_off = 0;
-}
-
-static void ovpn_gso_test_spoil_mf(struct sk_buff *skb)
-{
-	ip_hdr(skb)->frag_off |= htons(IP_MF);
-}
-
-static void ovpn_gso_test_spoil_offset(struct sk_buff *skb)
-{
-	ip_hdr(skb)->frag_off |= htons(100);
-}
-
-static void ovpn_gso_test_spoil_doff(struct sk_buff *skb)
-{
-	tcp_hdr(skb)->doff = 4;
-}
-
-static void ovpn_gso_test_spoil_syn(struct sk_buff *skb)
-{
-	tcp_hdr(skb)->syn = 1;
-}
-
-static void ovpn_gso_test_spoil_rst(struct sk_buff *skb)
-{
-	tcp_hdr(skb)->rst = 1;
-}
-
-static void ovpn_gso_test_spoil_urg(struct sk_buff *skb)
-{
-	tcp_hdr(skb)->urg = 1;
-}
-
-/* the payload has room for options */
-static void ovpn_gso_test_set_option(struct sk_buff *skb, u8 kind, u8 len)
-{
-	u8 *opt = (u8 *)(tcp_hdr(skb) + 1);
-
-	memset(opt, TCPOPT_NOP, 20);
-	opt[2] = kind;
-	opt[3] = len;
-	tcp_hdr(skb)->doff = 10;
-}
-
-static void ovpn_gso_test_spoil_md5(struct sk_buff *skb)
-{
-	ovpn_gso_test_set_option(skb, TCPOPT_MD5SIG, 18);
-}
-
-static void ovpn_gso_test_spoil_ao(struct sk_buff *skb)
-{
-	ovpn_gso_test_set_option(skb, TCPOPT_AO, 16);
-}
-
-static void ovpn_gso_test_spoil_option(struct sk_buff *skb)
-{
-	ovpn_gso_test_set_option(skb, TCPOPT_TIMESTAMP, 19);
-}
-
-struct ovpn_gso_test_packet {
-	const char *name;
-	enum ovpn_gso_test_source source;
-	void (*spoil)(struct sk_buff *skb);
-	/* packets that are no longer than that fit */
-	unsigned int pkt_len;
-	/* worth trying */
-	bool can;
-	bool expect;
-};
-
-#define OVPN_GSO_TEST_REFUSE(_name, _source, _can)			\
-	{								\
-		.name = #_name,						\
-		.source = _source,					\
-		.spoil = ovpn_gso_test_spoil_ ## _name,			\
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 900,			\
-		.can = _can,						\
-	}
-
-static const struct ovpn_gso_test_packet ovpn_gso_test_packet[] = {
-	{
-		.name = "tcp4",
-		.source = OVPN_GSO_TEST_TCP4,
-		.spoil = ovpn_gso_test_spoil_nothing,
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 900,
-		.can = true,
-		.expect = true,
-	}, {
-		.name = "tcp6",
-		.source = OVPN_GSO_TEST_TCP6,
-		.spoil = ovpn_gso_test_spoil_nothing,
-		.pkt_len = OVPN_GSO_TEST_HDR6 + 900,
-		.can = true,
-		.expect = true,
-	}, {
-		.name = "tcp4_fits",
-		.source = OVPN_GSO_TEST_TCP4,
-		.spoil = ovpn_gso_test_spoil_nothing,
-		.pkt_len = OVPN_GSO_TEST_HDR4 + 1000,
-		.can = true,
-	}, {
-		.name = "tcp4_too_small",
-		.source = OVPN_GSO_TEST_TCP4,
-		.spoil = ovpn_gso_test_spoil_nothing,
-		.pkt_len = OVPN_GSO_TEST_HDR4 + OVPN_GSO_TEST_MIN - 1,
-		.can = true,
-	}, {
-		.name = "udp4",
-		.source = OVPN_GSO_TEST_UDP4,
-		.spoil = ovpn_gso_test_spoil_nothing,
-		.pkt_len = 900,
-	}, {
-		.name = "exthdr",
-		.source = OVPN_GSO_TEST_EXTHDR,
-		.spoil = ovpn_gso_test_spoil_nothing,
-		.pkt_len = 900,
-		.can = true,
-	},
-	OVPN_GSO_TEST_REFUSE(csum, OVPN_GSO_TEST_TCP4, false),
-	OVPN_GSO_TEST_REFUSE(gso_type, OVPN_GSO_TEST_TCP4, false),
-	OVPN_GSO_TEST_REFUSE(csum_start, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(network, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(transport, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(encapsulation, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(ethertype, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(protocol4, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(protocol6, OVPN_GSO_TEST_TCP6, true),
-	OVPN_GSO_TEST_REFUSE(ihl, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(df, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(mf, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(offset, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(doff, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(syn, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(rst, OVPN_GSO_TEST_TCP6, true),
-	OVPN_GSO_TEST_REFUSE(urg, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(md5, OVPN_GSO_TEST_TCP4, true),
-	OVPN_GSO_TEST_REFUSE(ao, OVPN_GSO_TEST_TCP6, true),
-	OVPN_GSO_TEST_REFUSE(option, OVPN_GSO_TEST_TCP4, true),
-};
-
-KUNIT_ARRAY_PARAM_DESC(ovpn_gso_test_packet, ovpn_gso_test_packet, name);
-
-static void ovpn_gso_test_cut_packet(struct kunit *test)
-{
-	const struct ovpn_gso_test_packet *t = test->param_value;
-	const struct ovpn_gso_test_input in = {
-		t->source, 1000, 1, .cut = 900
-	};
-	const struct ovpn_gso_limits limits = {
-		.size = 65000,
-		.records = 128,
-		.pkt_len = t->pkt_len,
-	};
-	struct ovpn_gso_test_ctx *ctx = test->priv;
-	struct sk_buff *skb, *clone;
-
-	skb = ovpn_gso_test_skb(test, &in);
-	skb_shinfo(skb)->gso_size = 0;
-	skb_shinfo(skb)->gso_segs = 0;
-	t->spoil(skb);
-	/* what TCP keeps for a retransmission */
-	clone = skb_clone(skb, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, clone);
-
-	KUNIT_EXPECT_EQ(test, ovpn_gso_can_cut(skb), t->can);
-	/* the caller has asked whether it is worth trying */
-	if (t->can)
-		KUNIT_EXPECT_EQ(test, ovpn_gso_cut_packet(skb, &limits),
-				t->expect);
-
-	KUNIT_EXPECT_EQ(test, skb_is_gso(skb), t->expect);
-	KUNIT_EXPECT_FALSE(test, skb_is_gso(clone));
-	consume_skb(clone);
-	if (!t->expect) {
-		kfree_skb(skb);
-		return;
-	}
-
-	KUNIT_EXPECT_EQ(test, skb_shinfo(skb)->gso_size, 900);
-	KUNIT_EXPECT_EQ(test, skb_shinfo(skb)->gso_segs, 2);
-	ovpn_gso_test_start(test, &in, skb, 65000, 128);
-	ovpn_gso_test_expect_aggs(test, OVPN_GSO_TEST_EXPECT(2));
-	ovpn_gso_finish(&ctx->gso, true);
-}
-
-/* The skb of @in as GRO hands it on when it has run out of fragments, or did
- * not want any: a list of what a driver has received to page fragments.
- */
-static struct sk_buff *
-ovpn_gso_test_gro(struct kunit *test, const struct ovpn_gso_test_input *in)
-{
-	const unsigned int hdr_len = ovpn_gso_test_hdr_len(in);
-	struct sk_buff *from, *head, *skb, **next;
-	unsigned int off, len;
-
-	from = ovpn_gso_test_skb(test, in);
-	len = hdr_len + in->mss;
-	head = netdev_alloc_skb(NULL, MAX_HEADER + len);
-	KUNIT_ASSERT_NOT_NULL(test, head);
-	skb_reserve(head, MAX_HEADER);
-	KUNIT_ASSERT_EQ(test, 0, skb_copy_bits(from, 0, skb_put(head, len),
-					       len));
-	skb_reset_network_header(head);
-	skb_set_transport_header(head, skb_transport_offset(from));
-	head->protocol = from->protocol;
-	head->ip_summed = CHECKSUM_PARTIAL;
-	head->csum_start = skb_transport_header(head) - head->head;
-	head->csum_offset = from->csum_offset;
-	skb_shinfo(head)->gso_type = skb_shinfo(from)->gso_type;
-	skb_shinfo(head)->gso_size = skb_shinfo(from)->gso_size;
-	skb_shinfo(head)->gso_segs = skb_shinfo(from)->gso_segs;
-
-	next = &skb_shinfo(head)->frag_list;
-	for (off = len; off < from->len; off += len) {
-		len = min(in->mss, from->len - off);
-		skb = netdev_alloc_skb(NULL, len);
-		KUNIT_ASSERT_NOT_NULL(test, skb);
-		KUNIT_ASSERT_EQ(test, 0, skb_copy_bits(from, off,
-						       skb_put(skb, len), len));
-		*next = skb;
-		next = &skb->next;
-		head->len += len;
-		head->data_len += len;
-		head->truesize += skb->truesize;
-	}
-	kfree_skb(from);
-
-	return head;
-}
-
-/* Where a list is cut finer, some segments end at the end of a member:
- * 20 * 1368 = 19 * 1440.
- */
-static void ovpn_gso_test_cut_list(struct kunit *test)
-{
-	static const struct ovpn_gso_test_input in = {
-		OVPN_GSO_TEST_TCP4, 1440, 21, .cut = 1368
-	};
-	struct ovpn_gso_test_ctx *ctx = test->priv;
-
-	ovpn_gso_test_start(test, &in, ovpn_gso_test_gro(test, &in), 65000,
-			    128);
-	ovpn_gso_test_expect_aggs(test, OVPN_GSO_TEST_EXPECT(23));
-	ovpn_gso_finish(&ctx->gso, true);
-}
-
-/* a small packet does not pay for a look at the route */
-static void ovpn_gso_test_cut_small(struct kunit *test)
-{
-	struct ovpn_gso_test_input in = { OVPN_GSO_TEST_TCP4, 0, 1 };
-	struct sk_buff *skb;
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		in.mss = 512 - OVPN_GSO_TEST_HDR4 + i;
-		skb = ovpn_gso_test_skb(test, &in);
-		skb_shinfo(skb)->gso_size = 0;
-		KUNIT_EXPECT_EQ(test, ovpn_gso_can_cut(skb), i);
-		kfree_skb(skb);
-	}
 }
 
 /* one input of each kind, for what has to hold for all of them */
@@ -2349,12 +1782,6 @@ static struct kunit_case ovpn_gso_test_cases[] = {
 			 ovpn_gso_test_can_batch_gen_params),
 	KUNIT_CASE_PARAM(ovpn_gso_test_records,
 			 ovpn_gso_test_geometry_gen_params),
-	KUNIT_CASE_PARAM(ovpn_gso_test_fits, ovpn_gso_test_fit_gen_params),
-	KUNIT_CASE(ovpn_gso_test_cut_clone),
-	KUNIT_CASE_PARAM(ovpn_gso_test_cut_packet,
-			 ovpn_gso_test_packet_gen_params),
-	KUNIT_CASE(ovpn_gso_test_cut_small),
-	KUNIT_CASE(ovpn_gso_test_cut_list),
 	KUNIT_CASE_PARAM(ovpn_gso_test_fields, ovpn_gso_test_kind_gen_params),
 	KUNIT_CASE_PARAM(ovpn_gso_test_fields_segment,
 			 ovpn_gso_test_kind_gen_params),
