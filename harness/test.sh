@@ -25,7 +25,7 @@ esac
 SUITES=${SUITES:-check build-each kunit kselftest interop debug}
 RESULTS=$LOGS/results
 for s in $SUITES; do
-	[ -x "$TOP/harness/$s.sh" ] || die "no suite $s; next: SUITES of check build-each kunit kselftest interop debug"
+	[ -x "$TOP/harness/$s.sh" ] || die "no suite $s; next: SUITES of check build-each kunit kselftest interop bench-guard debug"
 done
 
 wants() { [[ " $SUITES " == *" $1 "* ]]; }
@@ -61,6 +61,7 @@ guests() {
 	suite kunit
 	suite kselftest
 	suite interop
+	suite bench-guard
 	[ "${PER_PATCH:-0}" = 1 ] || return 0
 	for c in $(git -C "$SRC" rev-list --reverse "base..${COMMIT:-series}"); do
 		n=$((n + 1))
