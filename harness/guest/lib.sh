@@ -185,7 +185,7 @@ set_batching() {
 
 	[ "$1" = off ] || want=available
 	for ns in a b; do
-		on $ns ethtool -K tun0 tx "$1" tso "$1" gso "$1" tx-udp-segmentation "$1"
+		on $ns ethtool -K tun0 tx "$1" tso "$1" gso "$1" tx-udp-segmentation "$1" > /dev/null
 		[ "$(batching $ns)" = $want ] || {
 			on $ns ethtool -k tun0 | grep -E 'checksum|segmentation'
 			die "ethtool -K tun0 tx/tso/gso/tx-udp-segmentation $1 had no effect in $ns"
