@@ -119,6 +119,8 @@ build_one() {
 	# what is not part of such a kernel can not be compiled for it
 	mapfile -t targets < <(object_targets "$commit" |
 		if [ "$variant" = noipv6 ]; then grep -v '^net/ipv6/'; else cat; fi)
+	# objects of sources that another commit has would be looked at, too
+	[ "$variant" != m ] || find "$CACHE/obj/$BASE_KEY/each-m/drivers/net/ovpn" -name '*.o' -delete 2> /dev/null || true
 	if ! configure "$variant" "$commit" > "$log" 2>&1; then
 		tail -n 20 "$log" > "$kept.failed"
 	# "e": warnings are errors, so that an object with one is never made, and
